@@ -17,9 +17,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-#[cfg(not(unix))]
-compile_error!("the command needs Unix: it reads files by descriptor and position");
-
 mod commands;
 mod key;
 mod options;
@@ -37,8 +34,11 @@ use commands::sets::SetJob;
 use commands::{build, check, info, job, manual, merge, plan, redis};
 use options::{Cli, Command, NotInOptions};
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use system::error::{Error, FAILED, MORE_MEMORY, SUCCESS};
+use system::platform;
 use terminal::{bar, messages, signals};
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
@@ -83,6 +83,14 @@ pub fn write_progress_as_json() {
 /// Records whether standard output is closed: output to it would be lost, or written to the next file that is opened.
 pub fn check_standard_output() {
     write::target::check_standard();
+}
+
+/// Returns a file that writes to standard error without a lock.
+///
+/// # Errors
+/// If standard error is closed.
+pub fn standard_error() -> io::Result<File> {
+    platform::duplicate(io::stderr())
 }
 
 fn run_command(command: Command) -> Result<u8, Error> {

@@ -4,13 +4,12 @@ use signal_hook::consts::SIGABRT;
 use signal_hook::low_level;
 use std::env;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::fd::AsFd;
+use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Ok(stderr) = io::stderr().as_fd().try_clone_to_owned() {
-        advise_at_abort(stderr.into());
+    if let Ok(stderr) = bloomline_cli::standard_error() {
+        advise_at_abort(stderr);
     }
     bloomline_cli::run_command_line(env::args_os()).into()
 }

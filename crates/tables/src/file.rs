@@ -2,6 +2,7 @@
 
 use crate::damage::{Location, can_allocate, catch_failure, out_of_memory, short_message};
 use crate::partitions::partitions;
+use crate::positioned::{read_at, read_exact_at};
 use crate::thrift::{check_schema, is_offset_index, with_typed_row_groups};
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
 use bytes::Bytes;
@@ -17,7 +18,6 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -113,7 +113,7 @@ impl Table {
     /// True if a column of a row group has version 2 pages. Footers do not show it: some writers always claim version 1.
     pub fn has_version_2_pages(&self, column: &ColumnChunkMetaData) -> bool {
         let mut start = [0; VERSION_2_PAGE.len()];
-        let read = self.bytes.file.read_exact_at(&mut start, column.data_page_offset() as u64);
+        let read = read_exact_at(&self.bytes.file, &mut start, column.data_page_offset() as u64);
         read.is_ok() && start == VERSION_2_PAGE
     }
 }
@@ -280,7 +280,7 @@ impl PositionedFile {
             .checked_sub(FOOTER_SUFFIX_BYTES as u64)
             .filter(|&start| start >= MAGIC.len() as u64)
             .ok_or_else(truncated)?;
-        self.file.read_exact_at(&mut end, suffix_start)?;
+        read_exact_at(&self.file, &mut end, suffix_start)?;
         let (length, magic) = end.split_at(4);
         if magic == ENCRYPTED {
             return Err(io::Error::other("its footer is encrypted; decrypt the file first"));
@@ -355,7 +355,7 @@ impl PositionedFile {
         let (mut position, end) = (start, start + length);
         while position < end {
             let length = buffer.len().min((end - position) as usize);
-            let read = self.file.read_exact_at(&mut buffer[..length], position);
+            let read = read_exact_at(&self.file, &mut buffer[..length], position);
             read.map_err(|source| io::Error::other(format!("an input cannot be read at byte {position}: {source}")))?;
             out.write_all(&buffer[..length])?;
             position += length as u64;
@@ -387,7 +387,7 @@ impl ChunkReader for PositionedFile {
             return Err(ParquetError::EOF(message));
         }
         let mut buffer = vec![0; length];
-        self.file.read_exact_at(&mut buffer, start)?;
+        read_exact_at(&self.file, &mut buffer, start)?;
         self.read.fetch_add(length as u64, Relaxed);
         Ok(buffer.into())
     }
@@ -395,7 +395,7 @@ impl ChunkReader for PositionedFile {
 
 impl Read for PositionedReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.bytes.file.read_at(buffer, self.position)?;
+        let read = read_at(&self.bytes.file, buffer, self.position)?;
         self.position += read as u64;
         self.bytes.read.fetch_add(read as u64, Relaxed);
         Ok(read)

@@ -1,4 +1,4 @@
-//! Tables for the command: Parquet files that are read, and written again without some of their rows. Only Unix.
+//! Tables for the command: Parquet files that are read, and written again without some of their rows.
 //!
 //! A [`TableReader`] returns the [`Rows`] of one row group after the other, with the columns that a [`RowProjection`]
 //! selects. A [`SelectedRows`] makes a row group of some rows, and an [`Assembly`] concatenates row groups.
@@ -30,6 +30,7 @@ mod file_schema;
 mod json;
 mod pages;
 mod partitions;
+mod positioned;
 mod rows;
 mod thrift;
 

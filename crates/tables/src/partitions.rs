@@ -1,13 +1,12 @@
 //! Columns that are not in the file but in the folders of its path, such as `day=2026-11-01/`.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 /// Returns the columns in the folders of a path, as in Hive.
 pub fn partitions(path: &Path) -> Vec<(String, Option<String>)> {
     let folders = path.parent().into_iter().flat_map(Path::components);
     let names = folders.filter_map(|part| match part {
-        Component::Normal(name) => Some(name.as_bytes()),
+        Component::Normal(name) => Some(name.as_encoded_bytes()),
         _ => None,
     });
     let pairs = names.filter_map(|name| {

@@ -21,7 +21,6 @@ use crate::system::files;
 use crate::system::unpoisoned::locked;
 use crate::write::output::Output;
 use crossbeam_channel::Receiver;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -146,7 +145,7 @@ fn total_line(path: &Path, selected: u64, several: bool) -> Vec<u8> {
     if !several {
         return selected;
     }
-    let name = if files::is_standard(path) { b"(standard input)" } else { path.as_os_str().as_bytes() };
+    let name = if files::is_standard(path) { b"(standard input)" } else { path.as_os_str().as_encoded_bytes() };
     [name, &selected].join(&b':')
 }
 

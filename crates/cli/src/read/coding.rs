@@ -1,10 +1,10 @@
 //! Codings: the compression formats of files, recognized by first bytes when read and by names when written.
 
 use crate::system::error::Error;
+use crate::system::positioned::read_at;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Seek};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// The compression format of a file.
@@ -207,7 +207,7 @@ fn matches_magic(head: &[u8], magic: &[u8], loose: Option<usize>) -> bool {
 /// Reads the first bytes of a regular file from its current position on. The position is not changed.
 pub fn read_head(mut file: &File, head: &mut [u8]) -> io::Result<usize> {
     let start = file.stream_position()?;
-    file.read_at(head, start)
+    read_at(file, head, start)
 }
 
 #[cfg(test)]

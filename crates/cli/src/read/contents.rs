@@ -4,7 +4,7 @@ use crate::read::coding::Coding;
 use crate::read::lz4::Lz4Frame;
 use crate::read::members::{MemberReader, XzStream, ZstdFrame};
 use crate::system::error::{Error, temporary_remedy};
-use crate::system::pipe;
+use crate::system::{pipe, platform};
 use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use std::fs::File;
@@ -53,7 +53,7 @@ impl Read for FileSource {
 pub fn open(mut file: FileSource, start: u64, buffer: usize) -> io::Result<Box<dyn Read + Send>> {
     let (line_end, mut head) = (file.line_end, Vec::new());
     // Byte by byte, because the writer of a pipe may wait after any byte.
-    while Coding::needs_more(&head) && (&*file.file).take(1).read_to_end(&mut head)? > 0 {}
+    while Coding::needs_more(&head) && platform::reader(&file.file).take(1).read_to_end(&mut head)? > 0 {}
     let cut = file.named.filter(|named| named.is_cut(&head));
     let coding = cut.unwrap_or_else(|| Coding::from_head(&head));
     if start > 0 && coding == Coding::Plain {

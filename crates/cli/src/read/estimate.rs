@@ -6,10 +6,10 @@ use crate::read::format_of;
 use crate::read::inputs::Input;
 use crate::read::repeats::Repeats;
 use crate::system::error::{Error, remedy};
+use crate::system::positioned::read_at;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::mem;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -244,18 +244,4 @@ fn extrapolated(found: u64, seen: u64, all: u64) -> u64 {
     // allows for clusters of lines of different lengths.
     let found = found as f64;
     (1.01 * (found + 3.0 * found.sqrt() + 3.0) * all as f64 / seen.max(1) as f64) as u64
-}
-
-/// Fills the buffer, unless the file ends first.
-fn read_at(file: &File, buffer: &mut [u8], start: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match file.read_at(&mut buffer[filled..], start + filled as u64) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(filled)
 }

@@ -3,13 +3,12 @@
 use crate::read::glob::{self, Glob};
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile};
+use crate::system::platform;
 use std::collections::HashSet;
-use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
-use walkdir::{DirEntry, DirEntryExt, WalkDir};
+use std::path::{Path, PathBuf, is_separator};
+use walkdir::{DirEntry, WalkDir};
 
 /// The paths that the user names, and the filters for directories among them.
 #[derive(Default)]
@@ -114,8 +113,16 @@ impl NamedPaths<'_> {
         read.map_err(files::cannot_open(&name))?;
         // No name contains a NUL.
         let end = if bytes.contains(&0) { 0 } else { b'\n' };
-        let names = bytes.split(|&byte| byte == end).filter(|name| !name.is_empty());
-        Ok(names.map(|name| OsStr::from_bytes(name).into()).collect())
+        let names = bytes.split(|&byte| byte == end);
+        let path = |name| {
+            platform::listed_path(name).ok_or_else(|| {
+                let shown = String::from_utf8_lossy(name);
+                Error::new(format!("{list:?}, the list of --files-from, has a name that is not UTF-8: {shown:?}; write the list as UTF-8"))
+            })
+        };
+        let mut paths: Vec<PathBuf> = names.map(path).collect::<Result<_, _>>()?;
+        paths.retain(|path| path != Path::new(""));
+        Ok(paths)
     }
 
     /// True if a directory has an input beside the run's `own` files, or cannot be read.
@@ -130,9 +137,9 @@ impl NamedPaths<'_> {
     fn walk(&self, folder: &Path, own: &[NamedFile]) -> (Vec<PathBuf>, Vec<Error>) {
         let is_taken = |entry: &DirEntry| {
             let below = entry.path().strip_prefix(folder).expect("a walk finds entries of its directory");
-            let hidden = !self.hidden && entry.file_name().as_bytes().starts_with(b".");
+            let hidden = !self.hidden && entry.file_name().as_encoded_bytes().starts_with(b".");
             let taken = !hidden && glob::take(self.globs, below, entry.file_type().is_dir());
-            entry.depth() == 0 || taken && !own.iter().any(|own| own.is_at(entry.path(), entry.ino()))
+            entry.depth() == 0 || taken && !own.iter().any(|own| own.is_at(entry.path(), platform::inode(entry)))
         };
         let (mut files, mut errors) = (Vec::new(), Vec::new());
         let entries = WalkDir::new(folder).follow_links(self.follow).sort_by_file_name();
@@ -153,10 +160,15 @@ impl NamedPaths<'_> {
                 }
             }
         }
-        // As bytes, because paths are compared by their components.
-        files.sort_unstable_by(|a, b| a.as_os_str().cmp(b.as_os_str()));
+        files.sort_unstable_by(|a, b| slashed(a).cmp(slashed(b)));
         (files, errors)
     }
+}
+
+/// Returns the bytes of a path, which have the same order on all systems. Paths themselves are compared by their components.
+fn slashed(path: &Path) -> impl Iterator<Item = u8> {
+    let bytes = path.as_os_str().as_encoded_bytes().iter();
+    bytes.map(|&byte| if is_separator(byte.into()) { b'/' } else { byte })
 }
 
 /// Records the error of an input that is left out, or returns it unless `go_on`.

@@ -1,6 +1,6 @@
 //! Globs by ripgrep's rules (those of `.gitignore`, and `{a,b}`), which select files in directories.
 
-use std::path::Path;
+use std::path::{Path, is_separator};
 use std::str::FromStr;
 
 /// A glob. Matching paths are selected or, if the glob begins with !, excluded.
@@ -31,7 +31,7 @@ enum GlobPart {
 
 /// True if the globs select the file or folder at this path below the named directory. The last matching glob decides.
 pub fn take(globs: &[Glob], path: &Path, is_folder: bool) -> bool {
-    let path: Vec<char> = path.to_string_lossy().chars().collect();
+    let path: Vec<char> = path.to_string_lossy().chars().map(|c| if is_separator(c) { '/' } else { c }).collect();
     match globs.iter().rev().find(|glob| glob.matches(&path, is_folder)) {
         Some(glob) => !glob.leaves_out,
         // If any glob selects, other files are excluded. Folders are kept, because they may contain selected files.

@@ -6,11 +6,11 @@ use crate::read::find::{self, FoundFiles, NamedPaths};
 use crate::read::foreign;
 use crate::read::header::ExpectedHeader;
 use crate::system::error::Error;
+use crate::system::file_status::{FileKind, FileStatus};
 use crate::system::files::{self, FileVersion, NamedFile};
-use crate::system::pipe;
+use crate::system::{pipe, platform};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -76,9 +76,9 @@ impl Inputs {
     /// Finds the named files, and checks that each can be opened. Fails if one cannot, unless `go_on`. In directories, skips the
     /// run's `own` files, standard output and standard error.
     pub fn check(named: &NamedPaths, own: &[PathBuf], go_on: bool) -> Result<Self, Error> {
-        let standard = [io::stdout().as_fd().try_clone_to_owned(), io::stderr().as_fd().try_clone_to_owned()];
-        let standard = standard.into_iter().filter_map(|file| File::from(file.ok()?).metadata().ok());
-        let standard = standard.map(|metadata| NamedFile::new(String::new(), &metadata));
+        let standard = [platform::duplicate(io::stdout()), platform::duplicate(io::stderr())];
+        let standard = standard.into_iter().filter_map(|file| FileStatus::from_file(&file.ok()?).ok());
+        let standard = standard.map(|status| NamedFile::new(String::new(), &status));
         let own: Vec<NamedFile> = own.iter().map(|path| NamedFile::from_path(path)).chain(standard).collect();
         let FoundFiles { files, folders, mut left_out, several, walks } = named.find(&own, go_on)?;
         let (mut found, read) = (Vec::new(), Arc::default());
@@ -145,14 +145,14 @@ impl Input {
     fn check(path: PathBuf, line_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = files::is_standard(&path);
         let open = || {
-            let file = if stdin { io::stdin().as_fd().try_clone_to_owned()?.into() } else { File::open(&path)? };
-            let metadata = file.metadata()?;
-            if metadata.is_dir() {
+            let file = if stdin { platform::duplicate(io::stdin())? } else { File::open(&path)? };
+            let status = FileStatus::from_file(&file)?;
+            if status.kind == FileKind::Folder {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
             let mut head = [0; foreign::HEAD];
             // An error is reported when the file is read.
-            let length = if metadata.is_file() { coding::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
+            let length = if status.is_regular() { coding::read_head(&file, &mut head).unwrap_or(0) } else { 0 };
             let head = &head[..length];
             let coding = Coding::from_head(head);
             let plain_end = line_end.filter(|_| coding == Coding::Plain);
@@ -161,13 +161,12 @@ impl Input {
             if !is_table && let Some(format) = format {
                 return Err(foreign::refused(format));
             }
-            Ok((file, metadata, coding != Coding::Plain, is_table))
+            Ok((file, status, coding != Coding::Plain, is_table))
         };
-        let (file, metadata, compressed, is_table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
-        let file = (!metadata.is_file() || stdin).then(|| (file.into(), None));
-        let origin = NamedFile::new(files::input_name(&path), &metadata);
-        let size = origin.is_regular().then_some(metadata.len());
-        let modified = files::modified(&metadata);
+        let (file, status, compressed, is_table) = open().map_err(files::cannot_open(&files::input_name(&path)))?;
+        let file = (!status.is_regular() || stdin).then(|| (file.into(), None));
+        let origin = NamedFile::new(files::input_name(&path), &status);
+        let size = origin.is_regular().then_some(status.len);
         Ok(Self {
             origin,
             path,
@@ -175,7 +174,7 @@ impl Input {
             size,
             compressed,
             is_table,
-            modified,
+            modified: status.modified,
             line_end,
             header: None,
             read: read.clone(),

@@ -7,13 +7,15 @@ use crate::read::compression::Compression;
 use crate::read::inputs::{Input, Inputs};
 use crate::run::checkpoint::InputProgress;
 use crate::system::error::Error;
-use crate::system::file_lock::{self, FileLock};
-use crate::system::files::{self, FileId, NamedFile, appended, name};
+use crate::system::file_lock::FileLock;
+use crate::system::file_status::{FileId, FileStatus};
+use crate::system::files::{self, NamedFile, appended, name};
+use crate::system::platform;
 use crate::write::atomic_file::AtomicFile;
 use crate::write::target::shorter;
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -31,8 +33,8 @@ pub struct OutputFolder {
 impl OutputFolder {
     /// Locks a folder, which is created if it does not exist.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let lock = fs::create_dir_all(path).and_then(|()| FileLock::on(File::open(path)?, path));
-        let lock = lock.map_err(files::failed(path))?.ok_or_else(|| file_lock::locked(&name(path)))?;
+        let lock = fs::create_dir_all(path).and_then(|()| FileLock::on_folder(path));
+        let lock = lock.map_err(files::failed(path))?.ok_or_else(|| files::locked(&name(path)))?;
         Ok(Self { path: path.to_owned(), unsynced: Mutex::default(), lock })
     }
 
@@ -64,7 +66,7 @@ impl OutputFolder {
 }
 
 fn sync(folder: &Path) -> Result<(), Error> {
-    files::sync_folder(folder).map_err(files::failed(folder))
+    platform::sync_folder(folder).map_err(files::failed(folder))
 }
 
 /// Renames a whole output. False if there is no file under its temporary name.
@@ -97,9 +99,9 @@ pub fn check_outputs(
         if let Some((own, _)) = own.iter().find(|(_, own)| is_same(own)) {
             return Err(files::overwrites(&name(output), &name(own)));
         }
-        match fs::metadata(&place) {
-            Ok(metadata) => {
-                let origin = NamedFile::new(name(output), &metadata);
+        match FileStatus::from_path(&place) {
+            Ok(status) => {
+                let origin = NamedFile::new(name(output), &status);
                 if !origin.is_regular() {
                     return Err(files::not_regular(&name(output)));
                 }

@@ -1,5 +1,6 @@
 //! Failures of the command, and reasons to stop. Every message fits one line and names the input or output concerned.
 
+use crate::system::platform;
 use bloomline::BuildError;
 use std::{env, fmt, io};
 
@@ -45,7 +46,7 @@ impl Error {
 
 /// Returns the remedy of a failure of temporary files, which names their folder.
 pub fn temporary_remedy(source: &io::Error) -> String {
-    remedy(source, &format!("set TMPDIR to a folder other than {:?}", env::temp_dir())).to_owned()
+    remedy(source, &format!("set {} to a folder other than {:?}", platform::TEMP_VARIABLE, env::temp_dir())).to_owned()
 }
 
 /// The remedy if there is no memory.
@@ -54,8 +55,7 @@ pub const MORE_MEMORY: &str = "allow more memory, or ask for fewer threads with 
 /// Returns the remedy of a failure: `most` for most causes, and others if the limit of open files or of memory is reached.
 pub fn remedy<'a>(source: &io::Error, most: &'a str) -> &'a str {
     match source.raw_os_error() {
-        // ENFILE and EMFILE, which have these numbers on every Unix.
-        Some(23 | 24) => "allow more open files with `ulimit -n`",
+        Some(error) if platform::TOO_MANY_FILES.contains(&error) => "allow more open files with `ulimit -n`",
         _ if lacks_memory(source) => MORE_MEMORY,
         _ => most,
     }

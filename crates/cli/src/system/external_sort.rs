@@ -6,9 +6,9 @@
 //! A record is `W` words, compared from the first to the last.
 
 use crate::system::error::Error;
+use crate::system::positioned::read_exact_at;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -171,7 +171,7 @@ impl<const W: usize> RunReader<W> {
             return Ok(());
         }
         bytes.resize(more as usize * 8 * W, 0);
-        self.rest.file.read_exact_at(bytes, self.rest.at)?;
+        read_exact_at(&self.rest.file, bytes, self.rest.at)?;
         let mut words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
         self.window.extend((0..more).map(|_| [(); W].map(|()| words.next().unwrap_or_default())));
         self.rest.records -= more;

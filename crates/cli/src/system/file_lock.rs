@@ -3,7 +3,9 @@
 //! A lock belongs to an inode, and the path may lead to another inode once the lock is held. So the path is checked afterwards.
 
 use crate::system::error::Error;
+use crate::system::file_status::FileStatus;
 use crate::system::files;
+use crate::system::platform;
 use crate::system::temp_files::TempFiles;
 use std::fs::{File, TryLockError};
 use std::io;
@@ -28,10 +30,11 @@ enum LockOutcome {
 }
 
 impl FileLock {
-    /// Locks a file or folder that was opened at `path`. `None` if another process holds the lock, or the path leads elsewhere by
-    /// now.
-    pub fn on(file: File, path: &Path) -> io::Result<Option<Self>> {
-        let locked = try_lock(&file, path)?;
+    /// Locks a folder. `None` if another process holds the lock, or the path leads elsewhere by now.
+    pub fn on_folder(path: &Path) -> io::Result<Option<Self>> {
+        let (path, options) = platform::folder_lock(path);
+        let file = options.open(&path)?;
+        let locked = try_lock(&file, &path)?;
         Ok(locked.then_some(Self { saves: Vec::new(), _lock_file: None, _file: file }))
     }
 
@@ -42,8 +45,8 @@ impl FileLock {
         loop {
             let file =
                 File::options().write(true).create(true).truncate(false).open(&path).map_err(files::failed(&path))?;
-            let opened = file.metadata().map_err(files::failed(&path))?;
-            if !opened.is_file() || opened.len() > 0 {
+            let opened = FileStatus::from_file(&file).map_err(files::failed(&path))?;
+            if !opened.is_regular() || opened.len > 0 {
                 // The run would remove it at its end.
                 return Err(Error::new(format!(
                     "cannot use {target:?}: its lock file would be {path:?}, which holds something else; move that, or choose \
@@ -58,7 +61,7 @@ impl FileLock {
                     )));
                 }
                 LockOutcome::Unsupported => return Ok(Self { saves: Vec::new(), _lock_file: None, _file: file }),
-                LockOutcome::Locked if files::is_named(&path, &opened) => {
+                LockOutcome::Locked if opened.is_named(&path) => {
                     let lock_file = Some(TempFiles::file(&path));
                     let mut lock = Self { saves: Vec::new(), _lock_file: lock_file, _file: file };
                     lock.guard(target);
@@ -77,29 +80,26 @@ impl FileLock {
     }
 }
 
-/// Locks a file that was opened at `path`, until its last descriptor is closed. False if another process holds the lock, or the
-/// path leads elsewhere by now.
+/// Locks a file or folder that was opened at `path` with the options of [`platform`], until its last descriptor is closed. False if another
+/// process holds the lock, or the path leads elsewhere by now.
 pub fn try_lock(file: &File, path: &Path) -> io::Result<bool> {
-    let is_busy = matches!(lock(file, false)?, LockOutcome::Busy);
-    Ok(!is_busy && files::is_named(path, &file.metadata()?))
-}
-
-/// Returns the error for a file that another run has locked.
-pub fn locked(name: &str) -> Error {
-    Error::new(format!(
-        "cannot write to {name}: another run is writing to it; wait until that run ends, or choose another file"
-    ))
+    let is_busy = matches!(outcome(platform::try_lock(file))?, LockOutcome::Busy);
+    Ok(!is_busy && FileStatus::from_file(file)?.is_named(path))
 }
 
 fn lock(file: &File, wait: bool) -> io::Result<LockOutcome> {
-    match if wait { file.lock().map_err(TryLockError::Error) } else { file.try_lock() } {
+    match outcome(if wait { file.lock().map_err(TryLockError::Error) } else { file.try_lock() }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => lock(file, wait),
+        outcome => outcome,
+    }
+}
+
+fn outcome(locked: Result<(), TryLockError>) -> io::Result<LockOutcome> {
+    match locked {
         Ok(()) => Ok(LockOutcome::Locked),
         Err(TryLockError::WouldBlock) => Ok(LockOutcome::Busy),
-        Err(TryLockError::Error(error)) => match error.kind() {
-            io::ErrorKind::Interrupted => lock(file, wait),
-            io::ErrorKind::Unsupported => Ok(LockOutcome::Unsupported),
-            _ => Err(error),
-        },
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(LockOutcome::Unsupported),
+        Err(TryLockError::Error(error)) => Err(error),
     }
 }
 

@@ -1,16 +1,15 @@
 //! Names and identities of files, and checks of the files that filters are saved to.
 
 use crate::system::error::Error;
+use crate::system::file_status::{FileId, FileKind, FileStatus};
+use crate::system::platform;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{self, Component, Path, PathBuf};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 /// As many links as the system follows.
 const MAX_LINKS: usize = 40;
@@ -26,17 +25,6 @@ pub struct NamedFile {
     regular: bool,
 }
 
-/// The identity of a file: device and inode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct FileId(u64, u64);
-
-impl FileId {
-    /// Returns the identity of the file with this metadata.
-    pub fn from_metadata(metadata: &Metadata) -> Self {
-        Self(metadata.dev(), metadata.ino())
-    }
-}
-
 /// The values that change when another process writes to a file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FileVersion {
@@ -49,43 +37,35 @@ pub struct FileVersion {
 impl FileVersion {
     /// Returns the version of the file at a path, if there is one.
     pub fn from_path(path: &Path) -> Option<Self> {
-        let metadata = fs::metadata(path).ok()?;
-        let identity = Some(FileId::from_metadata(&metadata));
-        Some(Self { identity, size: Some(metadata.len()), modified: modified(&metadata) })
+        let FileStatus { identity, len, modified, .. } = FileStatus::from_path(path).ok()?;
+        Some(Self { identity, size: Some(len), modified })
     }
-}
-
-/// Returns the time of a file's last change since 1970, if the system reports it.
-pub fn modified(metadata: &Metadata) -> Option<Duration> {
-    metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok())
 }
 
 impl NamedFile {
     /// Describes an open file, by its name for the user.
-    pub fn new(name: String, metadata: &Metadata) -> Self {
-        let kind = metadata.file_type();
-        let device = kind.is_char_device() || kind.is_block_device();
-        let identity = (!device).then(|| FileId::from_metadata(metadata));
-        Self { name, identity, place: None, regular: metadata.is_file() }
+    pub fn new(name: String, status: &FileStatus) -> Self {
+        let identity = status.identity.filter(|_| status.kind != FileKind::Device);
+        Self { name, identity, place: None, regular: status.is_regular() }
     }
 
     /// Describes a file that is opened later and may not exist; "-" is standard input.
     pub fn from_path(path: &Path) -> Self {
-        let standard = || File::from(io::stdin().as_fd().try_clone_to_owned()?).metadata();
-        if let Ok(metadata) = if is_standard(path) { standard() } else { fs::metadata(path) } {
-            return Self::new(input_name(path), &metadata);
+        let standard = || FileStatus::from_file(&platform::duplicate(io::stdin())?);
+        if let Ok(status) = if is_standard(path) { standard() } else { FileStatus::from_path(path) } {
+            return Self::new(input_name(path), &status);
         }
         // The system finds no file behind a folder that this run creates.
         let place = resolved(path);
-        match fs::metadata(&place) {
-            Ok(metadata) => Self::new(input_name(path), &metadata),
+        match FileStatus::from_path(&place) {
+            Ok(status) => Self::new(input_name(path), &status),
             Err(_) => Self { name: input_name(path), identity: None, place: Some(place), regular: false },
         }
     }
 
-    /// True if it is the file at a path, which has this inode.
-    pub fn is_at(&self, path: &Path, inode: u64) -> bool {
-        let may_be = self.identity.as_ref().is_some_and(|identity| identity.1 == inode);
+    /// True if it is the file at a path, which has this inode, if that is known.
+    pub fn is_at(&self, path: &Path, inode: Option<u64>) -> bool {
+        let may_be = self.identity.is_some_and(|identity| inode.is_none_or(|inode| identity.1 == inode));
         may_be && self.identity == Self::from_path(path).identity
     }
 
@@ -126,11 +106,11 @@ impl NamedFile {
 /// Refuses a path to which no filter can be saved, or that is an input, before the inputs are read.
 pub fn check_target<'a>(path: &Path, inputs: impl IntoIterator<Item = &'a NamedFile>) -> Result<(), Error> {
     let output = name(path);
-    match fs::metadata(path) {
-        Ok(metadata) if !metadata.is_file() => Err(not_regular(&output)),
-        Ok(metadata) => {
-            NamedFile::new(output.clone(), &metadata).check_apart(inputs, [])?;
-            check_links(&output, &metadata)
+    match FileStatus::from_path(path) {
+        Ok(status) if !status.is_regular() => Err(not_regular(&output)),
+        Ok(status) => {
+            NamedFile::new(output.clone(), &status).check_apart(inputs, [])?;
+            check_links(&output, status.links)
         }
         // The link itself would be replaced by a file.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.is_symlink() => Err(Error::new(format!(
@@ -151,14 +131,13 @@ pub fn check_folder(folder: &Path, output: &str) -> Result<(), Error> {
 }
 
 /// Refuses a file with several names, because a save replaces the file under one of them.
-fn check_links(output: &str, metadata: &Metadata) -> Result<(), Error> {
-    if metadata.nlink() <= 1 {
+fn check_links(output: &str, links: u64) -> Result<(), Error> {
+    if links <= 1 {
         return Ok(());
     }
     Err(Error::new(format!(
-        "cannot write to {output}: the file has {} names (hard links), and only this one would have the new contents; make the \
-         others symbolic links or copies",
-        metadata.nlink()
+        "cannot write to {output}: the file has {links} names (hard links), and only this one would have the new contents; make the \
+         others symbolic links or copies"
     )))
 }
 
@@ -169,7 +148,19 @@ pub fn cannot_open(input: &str) -> impl Fn(io::Error) -> Error {
 
 /// Converts an error of the system to one about an output that cannot be opened.
 pub fn cannot_write(output: &str) -> impl Fn(io::Error) -> Error {
-    move |source| Error::new(format!("cannot open {output} for writing: {source}"))
+    move |source| {
+        if platform::is_locked(&source) {
+            return locked(output);
+        }
+        Error::new(format!("cannot open {output} for writing: {source}"))
+    }
+}
+
+/// Returns the error for a file that another run has locked.
+pub fn locked(name: &str) -> Error {
+    Error::new(format!(
+        "cannot write to {name}: another run is writing to it; wait until that run ends, or choose another file"
+    ))
 }
 
 /// Converts an error of the system to one about a file that cannot be written or created.
@@ -217,11 +208,6 @@ pub fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Syncs a folder, which makes the names of its files safe from a crash.
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
-}
-
 /// Formats a file's name for the user: on one line, even if the name has line breaks.
 pub fn name(path: &Path) -> String {
     format!("{path:?}")
@@ -234,7 +220,7 @@ pub fn input_name(path: &Path) -> String {
 
 /// Returns the bytes of a path that is not UTF-8, in hexadecimal.
 pub fn hex(path: &Path) -> Option<String> {
-    let bytes = path.as_os_str().as_bytes();
+    let bytes = path.as_os_str().as_encoded_bytes();
     path.to_str().is_none().then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -247,17 +233,6 @@ pub fn members(path: &Path) -> String {
 /// True if the path stands for standard input or output.
 pub fn is_standard(path: &Path) -> bool {
     path == Path::new("-")
-}
-
-/// True if a path still leads to the file that was opened by it.
-pub fn is_named(path: &Path, opened: &Metadata) -> bool {
-    fs::metadata(path).is_ok_and(|named| FileId::from_metadata(&named) == FileId::from_metadata(opened))
-}
-
-/// True if a path still names the regular file that was opened by it, and not a link to it.
-pub fn is_file_itself(path: &Path, opened: &Metadata) -> bool {
-    let there = fs::symlink_metadata(path);
-    opened.is_file() && there.is_ok_and(|there| FileId::from_metadata(&there) == FileId::from_metadata(opened))
 }
 
 /// Returns the folder that a file is in.

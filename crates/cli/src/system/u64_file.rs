@@ -1,8 +1,8 @@
 //! A temporary file of 64-bit words, least significant byte first.
 
+use crate::system::positioned::read_exact_at;
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::FileExt;
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
 /// The words that are written or read at once.
@@ -35,9 +35,8 @@ impl U64File {
     /// Returns all words in order. No word may be added after that.
     pub fn read(&mut self) -> io::Result<U64Reader> {
         self.file.flush()?;
-        let mut file = self.file.get_ref().clone();
-        file.rewind()?;
-        Ok(U64Reader { file, left: self.count, bytes: Vec::new(), next: 0 })
+        let file = self.file.get_ref().clone();
+        Ok(U64Reader { file, position: 0, left: self.count, bytes: Vec::new(), next: 0 })
     }
 
     /// Flushes the buffer, so that [`get`](Self::get) can read all words.
@@ -48,7 +47,7 @@ impl U64File {
     /// Appends `count` words from index `first` on. `bytes` is a buffer for them.
     pub fn get(&self, first: u64, count: usize, bytes: &mut Vec<u8>, into: &mut Vec<u64>) -> io::Result<()> {
         bytes.resize(8 * count, 0);
-        self.file.get_ref().read_exact_at(bytes, 8 * first)?;
+        read_exact_at(self.file.get_ref(), bytes, 8 * first)?;
         into.extend(bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)));
         Ok(())
     }
@@ -57,6 +56,8 @@ impl U64File {
 /// A reader of words, one after another.
 pub struct U64Reader {
     file: Arc<File>,
+    /// The offset of the bytes that are read next.
+    position: u64,
     /// Words that are not yet read from disk.
     left: u64,
     bytes: Vec<u8>,
@@ -69,7 +70,9 @@ impl U64Reader {
         let count = self.left.min(BATCH as u64);
         self.bytes.resize(8 * count as usize, 0);
         (self.left, self.next) = (self.left - count, 0);
-        self.file.read_exact(&mut self.bytes)
+        read_exact_at(&self.file, &mut self.bytes, self.position)?;
+        self.position += self.bytes.len() as u64;
+        Ok(())
     }
 
     /// Replaces the contents of `words` by the next words, up to `most`.

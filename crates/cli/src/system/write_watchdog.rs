@@ -1,5 +1,6 @@
 //! Writes that may block: to a pipe, or to a terminal that is stopped.
 
+use crate::system::platform;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -76,7 +77,7 @@ impl Write for WatchedFile {
         if self.regular {
             return self.file.write(bytes);
         }
-        self.watch.watch(|| self.file.write(&bytes[..bytes.len().min(PIECE)]))
+        self.watch.watch(|| platform::write(&self.file, &bytes[..bytes.len().min(PIECE)]))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -4,18 +4,18 @@
 //! if there is nothing to put in order, or if a write waits for a reader that does not read.
 
 use crate::system::error::{Error, FAILED, Stop, exit_code};
+use crate::system::platform;
 use crate::system::temp_files;
 use crate::system::write_watchdog;
 use crate::terminal::bar;
 use crate::terminal::messages::print_message;
 use crossbeam_channel::bounded;
-use signal_hook::consts::{SIGABRT, SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::SIGABRT;
 use signal_hook::flag;
-use signal_hook::iterator::Signals;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::SeqCst};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
-use std::{fs, io, process, thread};
+use std::{io, process, thread};
 
 /// The longest wait for a write, or for the last message, after a signal.
 const MAX_WAIT: Duration = Duration::from_secs(1);
@@ -45,28 +45,24 @@ static UNSAVED: Mutex<Option<Error>> = Mutex::new(None);
 /// The reason why the locks here are not poisoned.
 const NO_PANIC: &str = "no thread panics while it sets this";
 
-/// Starts to end the process on SIGINT, SIGTERM or SIGHUP. Signals that were ignored at the start stay ignored. If there is no memory
+/// Starts to end the process on signals that ask for it. Signals that were ignored at the start stay ignored. If there is no memory
 /// for a small allocation, Rust reports that and aborts; the exit code is then that of an error.
 pub fn receive() -> Result<(), Error> {
     flag::register_conditional_shutdown(SIGABRT, FAILED.into(), Arc::new(AtomicBool::new(true))).map_err(no_thread)?;
-    let ignored = ignored();
-    let received = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored & 1 << (signal - 1) == 0);
-    let mut signals = Signals::new(received).map_err(no_thread)?;
-    spawn(move || {
-        for signal in signals.forever() {
-            FIRST_SIGNAL.compare_exchange(0, signal, SeqCst, SeqCst).ok();
-            ARRIVED.store(true, SeqCst);
-            let stop_in_order = STOP_IN_ORDER.lock().expect(NO_PANIC).take();
-            match stop_in_order {
-                Some(stop_in_order) => {
-                    stop_in_order(signal);
-                    // If no thread can be started, the next signal ends the process.
-                    let _ = spawn(move || end_if_stalled(signal));
-                }
-                None => end(signal),
+    let handle = |signal| {
+        FIRST_SIGNAL.compare_exchange(0, signal, SeqCst, SeqCst).ok();
+        ARRIVED.store(true, SeqCst);
+        let stop_in_order = STOP_IN_ORDER.lock().expect(NO_PANIC).take();
+        match stop_in_order {
+            Some(stop_in_order) => {
+                stop_in_order(signal);
+                // If no thread can be started, the next signal ends the process.
+                let _ = spawn(move || end_if_stalled(signal));
             }
+            None => end(signal),
         }
-    })
+    };
+    platform::for_each_signal(handle).map_err(no_thread)
 }
 
 /// Lets the first signal `ask` the command to stop in good order. If the process ends otherwise, `unsaved` is reported.
@@ -150,13 +146,6 @@ fn end(signal: i32) {
     }
     temp_files::remove_all();
     process::exit(exit_code(signal).into());
-}
-
-/// Returns the signals that are ignored from the start, one bit each; only Linux reports them.
-fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 fn spawn(work: impl FnOnce() + Send + 'static) -> Result<(), Error> {

@@ -1,13 +1,13 @@
 //! A file that is written under another name and renamed once it is whole, so readers never see an incomplete file.
 
 use crate::read::compression::Compression;
-use crate::system::files::{self, appended};
+use crate::system::file_status::FileStatus;
+use crate::system::files::appended;
+use crate::system::platform;
 use bloomline::KeyHasher;
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The start of the name of a hidden file.
@@ -19,11 +19,11 @@ const PART: &str = ".part";
 /// A longer name is replaced by its hash, because file systems limit names to 255 bytes or less.
 const LONGEST: usize = 100;
 
-/// The set-user-ID and set-group-ID bits of a mode.
-const SET_ID: u32 = 0o6000;
+/// The mode of other files, before the user's mask.
+pub const PUBLIC: u32 = 0o666;
 
 /// The mode of contents that only their owner can read.
-const PRIVATE: u32 = 0o600;
+pub const PRIVATE: u32 = 0o600;
 
 /// A file by both of its names, and how it is compressed.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub struct AtomicFile {
 impl AtomicFile {
     /// Describes a file whose unfinished contents are kept as `NAME.part`, for a run that resumes.
     pub fn resumable(whole: PathBuf, compression: Compression) -> Self {
-        Self { part: appended(&whole, PART), whole, compression, mode: 0o666 }
+        Self { part: appended(&whole, PART), whole, compression, mode: PUBLIC }
     }
 
     /// Describes a file whose unfinished contents only its owner can read. A directory is read without them, because they are hidden.
@@ -47,7 +47,7 @@ impl AtomicFile {
         let name = whole.file_name().unwrap_or_default();
         let mut part = OsString::from(HIDDEN);
         if name.len() > LONGEST {
-            part.push(format!("{:016x}", KeyHasher::new(0).bytes(name.as_bytes())));
+            part.push(format!("{:016x}", KeyHasher::new(0).bytes(name.as_encoded_bytes())));
         } else {
             part.push(name);
         }
@@ -59,8 +59,8 @@ impl AtomicFile {
     pub fn open(&self, continues: bool) -> io::Result<File> {
         // A file that is replaced may be private.
         let mode = if self.whole.exists() { PRIVATE } else { self.mode };
-        let file = File::options().write(true).create_new(!continues).mode(mode).open(&self.part)?;
-        if !files::is_file_itself(&self.part, &file.metadata()?) {
+        let file = platform::writer(mode).create_new(!continues).open(&self.part)?;
+        if !FileStatus::from_file(&file)?.is_file_itself(&self.part) {
             return Err(io::Error::other("it is a link or not a regular file"));
         }
         Ok(file)
@@ -69,29 +69,14 @@ impl AtomicFile {
     /// Renames the contents, which are whole and synced, to the file's name. They get the owner, the group and the mode of the file
     /// that they replace.
     pub fn commit(&self) -> io::Result<()> {
-        if let Ok(old) = fs::metadata(&self.whole) {
-            keep_owner_and_mode(&File::options().write(true).open(&self.part)?, &old)?;
-        }
+        platform::keep_owner_and_mode(&self.part, &self.whole)?;
         fs::rename(&self.part, &self.whole)
     }
 }
 
-/// Gives a file the owner, the group and the mode of another one, as far as the process may.
-fn keep_owner_and_mode(file: &File, old: &Metadata) -> io::Result<()> {
-    let mut mode = old.permissions().mode();
-    if fchown(file, Some(old.uid()), Some(old.gid())).is_err() {
-        // Only root may change the owner. The group is kept if the process belongs to it; another one gets the rights of all others.
-        mode &= !SET_ID;
-        if fchown(file, None, Some(old.gid())).is_err() {
-            mode = mode & !0o070 | (mode & 0o007) << 3;
-        }
-    }
-    file.set_permissions(Permissions::from_mode(mode))
-}
-
 /// True for the path of hidden contents, in progress or left over.
 pub fn is_hidden(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().as_bytes();
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     name.starts_with(HIDDEN.as_bytes()) && name.ends_with(PART.as_bytes())
 }
 
@@ -99,6 +84,8 @@ pub fn is_hidden(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::read::coding::Coding;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]
     fn contents_that_replace_a_private_file_are_private() {

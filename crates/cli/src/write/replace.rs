@@ -4,10 +4,11 @@ use crate::read::coding::Coding;
 use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::system::error::Error;
-use crate::system::file_lock::{self, try_lock};
+use crate::system::file_lock::try_lock;
 use crate::system::files::{self, FileVersion, cannot_open, cannot_write, name};
+use crate::system::platform;
 use crate::system::temp_files::TempFiles;
-use crate::write::atomic_file::AtomicFile;
+use crate::write::atomic_file::{AtomicFile, PRIVATE};
 use crate::write::output::Output;
 use crate::write::target::OutputTarget;
 use std::fs::File;
@@ -27,7 +28,7 @@ struct PendingReplace {
     /// The new contents.
     part: TempFiles,
     /// The old file. Its lock is held until the new one has the name.
-    _old: File,
+    old: File,
 }
 
 impl ReplacedFile {
@@ -62,9 +63,9 @@ impl ReplacedFile {
             return Ok(None);
         }
         // A file without write permission may not be replaced.
-        let old = File::options().write(true).open(self.path()).map_err(cannot_write(&self.name))?;
+        let old = platform::writer(PRIVATE).open(self.path()).map_err(cannot_write(&self.name))?;
         if !try_lock(&old, self.path()).map_err(cannot_write(&self.name))? {
-            return Err(file_lock::locked(&self.name));
+            return Err(files::locked(&self.name));
         }
         // This run holds the lock, so no other run uses such a file.
         files::remove(&self.file.part).map_err(cannot_write(&self.name))?;
@@ -72,7 +73,7 @@ impl ReplacedFile {
         let part = TempFiles::file(&self.file.part);
         let target = OutputTarget::open_part(&self.file, self.name.clone(), false)?;
         self.check_unchanged()?;
-        self.pending = Some(PendingReplace { part, _old: old });
+        self.pending = Some(PendingReplace { part, old });
         target.start(0, None).map(Some)
     }
 
@@ -85,8 +86,10 @@ impl ReplacedFile {
         };
         sync().map_err(cannot_write(&self.name))?;
         self.check_unchanged()?;
+        let PendingReplace { part, old } = pending;
+        let _locked = platform::until_replaced(old);
         self.file.commit().map_err(cannot_write(&self.name))?;
-        pending.part.release();
+        part.release();
         Ok(())
     }
 

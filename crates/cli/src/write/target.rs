@@ -5,26 +5,24 @@ use crate::read::coding::Coding;
 use crate::read::compression::Compression;
 use crate::read::table::Saved;
 use crate::system::error::Error;
-use crate::system::file_lock::{self, try_lock};
+use crate::system::file_lock::try_lock;
+use crate::system::file_status::FileStatus;
 use crate::system::files::{self, NamedFile, cannot_write};
+use crate::system::platform;
 use crate::system::write_watchdog::WatchedFile;
-use crate::write::atomic_file::AtomicFile;
+use crate::write::atomic_file::{AtomicFile, PUBLIC};
 use crate::write::output::Output;
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek};
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// True if standard output was closed at the start. Relaxed: it is set before there are threads.
 static CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// The system's error for a closed descriptor: EBADF.
-const BAD_DESCRIPTOR: i32 = 9;
-
 /// Records whether standard output is closed.
 pub fn check_standard() {
-    if io::stdout().as_fd().try_clone_to_owned().is_err() {
+    if platform::duplicate(io::stdout()).is_err() {
         CLOSED.store(true, Relaxed);
     }
 }
@@ -32,9 +30,9 @@ pub fn check_standard() {
 /// Opens standard output, unless it is closed.
 fn standard() -> io::Result<File> {
     if CLOSED.load(Relaxed) {
-        return Err(io::Error::from_raw_os_error(BAD_DESCRIPTOR));
+        return Err(io::Error::from_raw_os_error(platform::CLOSED));
     }
-    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+    platform::duplicate(io::stdout())
 }
 
 /// A file or standard output that may be written to. Nothing is created or changed before [`start`](Self::start).
@@ -66,7 +64,7 @@ impl OutputTarget {
         let compression = Compression::for_output(path, compression)?;
         let file = match path {
             None => Some(standard().map_err(cannot_write(&name))?),
-            Some(path) => match File::options().write(true).open(path) {
+            Some(path) => match platform::writer(PUBLIC).open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     files::check_folder(files::folder(path), &name)?;
                     None
@@ -100,8 +98,8 @@ impl OutputTarget {
 
     fn new(path: Option<&Path>, name: String, compression: Compression, file: Option<File>) -> Result<Self, Error> {
         let origin = if let Some(file) = &file {
-            let metadata = file.metadata().map_err(cannot_write(&name))?;
-            NamedFile::new(name, &metadata)
+            let status = FileStatus::from_file(file).map_err(cannot_write(&name))?;
+            NamedFile::new(name, &status)
         } else {
             NamedFile::from_path(path.unwrap_or(Path::new("-")))
         };
@@ -116,7 +114,7 @@ impl OutputTarget {
         }
         // An error of locking is not a conflict.
         if !try_lock(file, path).unwrap_or(true) {
-            return Err(file_lock::locked(self.origin.name()));
+            return Err(files::locked(self.origin.name()));
         }
         // Once locked, the file is this run's alone.
         let metadata = file.metadata().map_err(cannot_write(self.origin.name()))?;
@@ -145,7 +143,7 @@ impl OutputTarget {
         if self.file.is_none()
             && let Some(path) = &self.path
         {
-            let file = File::options().write(true).create(true).truncate(false).open(path);
+            let file = platform::writer(PUBLIC).create(true).truncate(false).open(path);
             let file = file.map_err(files::failed(path))?;
             // The path of the file itself, behind all links.
             let created = Some(path.canonicalize().map_err(cannot_write(&name))?);

@@ -6,6 +6,7 @@
 use crate::read::inputs::Input;
 use crate::system::error::Error;
 use crate::system::files::{self, FileVersion, cannot_write, name, whole};
+use crate::system::platform;
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -75,7 +76,7 @@ impl Decided {
             file.write_all(&bytes)?;
             file.sync_all()?;
             fs::rename(unfinished, path)?;
-            files::sync_folder(folder)
+            platform::sync_folder(folder)
         };
         write().map_err(cannot_write(&name(path)))
     }

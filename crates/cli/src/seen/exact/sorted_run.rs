@@ -1,9 +1,9 @@
 //! A run: sorted fingerprints in an unnamed temporary file, with the start of each page in memory.
 
 use crate::system::external_sort::{Merge, RunSlice};
+use crate::system::positioned::read_exact_at;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl SortedRun {
                 if page != in_memory {
                     let start = page as u64 * PAGE as u64;
                     len = (self.bytes() - start).min(PAGE as u64) as usize;
-                    self.file.read_exact_at(&mut bytes[..len], start)?;
+                    read_exact_at(&self.file, &mut bytes[..len], start)?;
                     in_memory = page;
                     pages += 1;
                 }

@@ -1,8 +1,8 @@
 //! The ids of lines by ordinal, on disk.
 
+use crate::system::positioned::read_exact_at;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::FileExt;
 
 /// The number of ids in a block, which is read at once. Memory holds the start of each block.
 const BLOCK: u64 = 32;
@@ -64,7 +64,7 @@ impl IdReader<'_> {
             let start = self.starts[block];
             let end = self.starts.get(block + 1).copied().unwrap_or(self.length);
             self.bytes.resize((end - start) as usize, 0);
-            self.file.read_exact_at(&mut self.bytes, start)?;
+            read_exact_at(self.file, &mut self.bytes, start)?;
             self.block = Some(block);
         }
         let id = self.bytes.split(|&byte| byte == b'\n').nth((ordinal % BLOCK) as usize).unwrap_or_default();

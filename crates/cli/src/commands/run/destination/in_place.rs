@@ -4,7 +4,8 @@ use crate::commands::run::plan::Plan;
 use crate::read::inputs::Input;
 use crate::run::sink::Sink;
 use crate::system::error::Error;
-use crate::system::files::{FileId, NamedFile};
+use crate::system::file_status::FileId;
+use crate::system::files::NamedFile;
 use crate::write::replace::ReplacedFile;
 use std::collections::HashMap;
 

@@ -15,6 +15,7 @@ use crate::run::folder::OutputFolder;
 use crate::run::sink::Sink;
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile, is_standard};
+use crate::system::platform;
 use crate::write::replace::ReplacedFile;
 use crate::write::target::OutputTarget;
 use std::path::{Path, PathBuf};
@@ -142,7 +143,7 @@ impl CheckedDestination {
         if plan.state().is_some() {
             // After a crash, the folder must not lack an output if the state has keys of its lines.
             for path in plan.outputs() {
-                files::sync_folder(files::folder(path)).map_err(files::failed(path))?;
+                platform::sync_folder(files::folder(path)).map_err(files::failed(path))?;
             }
         }
         // If the run resumes at its end, the reports are complete.
