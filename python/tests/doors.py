@@ -130,12 +130,10 @@ class Engine(NamedTuple):
 
 
 DUCKDB = [
-    Engine("9007199254740993::BIGINT = 9007199254740992::DOUBLE", True, "the integer becomes a double, which 2^53 equals, too"),
-    Engine(
-        "9223372036854775808::HUGEINT = 9223372036854775808::DOUBLE", True, "the same; the digits of the double are 9223372036854776000"
-    ),
-    Engine("0.1::FLOAT = 0.1::DOUBLE", False, "the float becomes 0.10000000149011612, although the decimal 0.1 equals both"),
-    Engine("'1'::VARCHAR = 1", True, "the text becomes a number, and so does '1.0'"),
+    Engine("9007199254740993::BIGINT = 9007199254740992::DOUBLE", True, "the integer becomes a double"),
+    Engine("9223372036854775808::HUGEINT = 9223372036854775808::DOUBLE", True, "the same"),
+    Engine("0.1::FLOAT = 0.1::DOUBLE", False, "the float becomes 0.10000000149011612"),
+    Engine("'1'::VARCHAR = 1", True, "the text becomes a number"),
     Engine("true = 1", True, "the boolean becomes a number"),
     Engine("'2026-01-01'::VARCHAR = DATE '2026-01-01'", True, "the text becomes a date"),
     Engine("DATE '2026-01-01' = TIMESTAMP '2026-01-01 00:00:00'", True, "the date becomes its midnight"),
