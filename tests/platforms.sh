@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the library's tests on other platforms, under emulators: tests/platforms.sh FOLDER [PLATFORM...]
+# Runs tests on other platforms, under emulators: tests/platforms.sh FOLDER [PLATFORM...]
 #
 # The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/COMPATIBILITY.md says what each of them
 # runs, and has the results. musl builds and runs the archives of the command for musl, which are left in FOLDER/target/shipped.
@@ -60,7 +60,7 @@ make_folder() {
             gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstd-rust-dev:arm64 \
             gcc-s390x-linux-gnu libc6-dev-s390x-cross libstd-rust-dev:s390x \
             gcc-i686-linux-gnu libc6-dev-i386-cross libstd-rust-dev:i386 \
-            libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine64'
+            libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine wine64'
 }
 
 # Copies the files that git tracks.
@@ -95,19 +95,26 @@ wasm32() {
 windows() {
     # A program for Windows does not find Debian's Python.
     within 'export RUSTC_BOOTSTRAP=1 BLOOMLINE_REQUIRE_PYTHON=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
-        export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine64 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start"
+        export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start" WINEDEBUG=-all
         mkdir -p /target/start
         for part in rsbegin rsend; do
             rustc --target x86_64-pc-windows-gnu --crate-type lib --emit obj -o /target/start/$part.o \
                 "$(rustc --print sysroot)/lib/rustlib/src/rust/library/rtstartup/$part.rs"
         done
-        cargo test -Z build-std=std,panic_unwind,test -p bloomline -p bloomline-tests --all-features --target x86_64-pc-windows-gnu --lib --test suite'
+        build=(-Z build-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
+        cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite
+        cargo test "${build[@]}" -p bloomline-cli --features parquet --lib --test cli | tee /target/command.txt
+        all=$(grep -rh "#\[test\]" crates/cli/src crates/cli/tests/cli | wc -l)
+        awk -v all="$all" "/^test result/ { ran += \$4 } END { print \"Of the command ran \" ran \" of \" all \" tests; the others need Unix, or take long.\" }" /target/command.txt
+        cargo build -p bloomline-cli --features parquet
+        tests/both_systems.sh /target/debug/bloomline "wine /target/x86_64-pc-windows-gnu/debug/bloomline.exe"
+        cargo build "${build[@]}" -p bloomline-python'
 }
 # A check of Rust code that calls C needs no C compiler.
 macos() {
     within 'export RUSTC_BOOTSTRAP=1 CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
         cargo check -Z build-std=std,panic_unwind -p bloomline --all-features --target aarch64-apple-darwin
-        cargo check -Z build-std=std,panic_unwind -p bloomline-cli --target aarch64-apple-darwin'
+        cargo check -Z build-std=std,panic_unwind -p bloomline-cli --features parquet --target aarch64-apple-darwin'
 }
 # Optimization takes most of the time, and the archives of a release are built elsewhere.
 musl() {

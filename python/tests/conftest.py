@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -25,6 +26,9 @@ def examples(everyday: int) -> int:
     """The number of random cases."""
     return 10 * everyday if IS_LONG else everyday
 
+
+# These need terminals, forks or limits of memory.
+collect_ignore = ["test_processes.py", "test_progress.py", "test_redis.py", "test_spark.py"] if sys.platform == "win32" else []
 
 PORTS = itertools.count(os.getpid() * 97)
 # UDP sockets that reserve the ports of the same numbers for this process.

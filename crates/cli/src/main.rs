@@ -28,13 +28,14 @@ fn advise_at_abort(stderr: File) {
 }
 
 /// Rust's runtime opens `/dev/null` in place of a closed standard output. Only code that runs before it can detect that.
-#[cfg(target_os = "linux")]
-#[expect(unsafe_code, reason = "the attribute is unsafe; this section holds pointers to such functions")]
-#[unsafe(link_section = ".init_array")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
+#[expect(unsafe_code, reason = "the attribute is unsafe; these sections hold pointers to such functions")]
+#[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
 #[used]
 static BEFORE_START: extern "C" fn() = check_standard_output;
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", target_os = "macos"))]
 extern "C" fn check_standard_output() {
     bloomline_cli::check_standard_output();
 }

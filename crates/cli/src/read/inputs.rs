@@ -238,7 +238,12 @@ impl Input {
                 position.map_or(Ok(0), |position| file.seek(SeekFrom::Start(position)))?;
                 file
             }
-            None => File::open(self.path)?.into(),
+            None => {
+                let mut file = File::open(self.path)?;
+                // On macOS, `/dev/stdin` is standard input itself, whose position an earlier reading has moved.
+                self.size.map_or(Ok(0), |_| file.seek(SeekFrom::Start(0)))?;
+                file.into()
+            }
         };
         if self.size.is_none() {
             pipe::enlarge(&file);

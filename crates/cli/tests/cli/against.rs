@@ -86,6 +86,7 @@ fn changed_copies_are_found() {
 
 /// A test that is shorter than a gram is found within a text: with all its words, or with one changed if the others are rare. With
 /// an answer, it is found only near this answer.
+#[cfg(unix)]
 #[test]
 fn short_tests_are_found_within_documents() {
     const OWLS: &str = "Seven wise owls guard a secret old library";
@@ -223,6 +224,7 @@ fn tests_without_grams_are_reported() {
     assert_eq!(bench.run_ok("corpus --against short --min-ngram 1 train"), line(2, QUESTION));
 }
 
+#[cfg(unix)]
 #[test]
 fn tests_are_read_once_and_never_written() {
     let bench = Bench::new(&[]);

@@ -155,6 +155,7 @@ macro_rules! line {
     }};
 }
 
+#[cfg(unix)]
 #[test]
 #[ignore = "starts a browser"]
 fn printed_code_builds_the_filter() {

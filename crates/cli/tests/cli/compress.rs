@@ -107,6 +107,7 @@ fn slow_and_closed_readers_are_handled() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_full_output_ends_the_run() {
     if !Path::new("/dev/full").exists() {
@@ -123,6 +124,7 @@ fn a_full_output_ends_the_run() {
 }
 
 /// The disk is full in the middle of the run, and has space again.
+#[cfg(unix)]
 #[test]
 fn a_resumed_run_continues_compressed_outputs() {
     let lines: Vec<u8> = (0..LINES).flat_map(|i| format!("{}\t{i}\n", i % 200_000).into_bytes()).collect();
@@ -169,6 +171,7 @@ fn a_resumed_run_without_further_lines_adds_no_member() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn signals_leave_complete_members() {
     for (kind, name) in [("gzip:1", "o.gz"), ("zstd:3", "o.zst"), ("zstd:1:long", "o.zst"), ("xz:6", "o.xz")] {
@@ -197,6 +200,7 @@ fn signals_leave_complete_members() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_run_ended_by_a_signal_continues_slow_compression() {
     let lines = url_lines(0..60_000);
@@ -214,6 +218,7 @@ fn a_run_ended_by_a_signal_continues_slow_compression() {
 }
 
 /// The option is the number of threads that read, hash or compress.
+#[cfg(unix)]
 #[test]
 #[cfg(target_os = "linux")]
 fn thread_count_matches_the_option() {
@@ -275,6 +280,7 @@ fn compress_option_sets_kind_and_level() {
     assert!(unzstd(&bench.read("any.txt")) == lines.as_bytes());
 }
 
+#[cfg(unix)]
 #[test]
 fn invalid_compression_options_are_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("there.gz", b"what was there")]);

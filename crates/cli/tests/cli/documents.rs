@@ -112,6 +112,7 @@ fn without_spans(written: &str, spans: &Value) -> String {
 }
 
 /// Without the annotated spans, a text equals the output of a run that removes paragraphs, including its escapes.
+#[cfg(unix)]
 #[test]
 fn annotated_spans_match_the_removed_text() {
     const PARAGRAPHS: [&str; 9] =

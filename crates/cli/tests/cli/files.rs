@@ -418,6 +418,7 @@ fn damaged_filters_are_refused_with_their_names() {
     assert!(!bench.path("merged").exists());
 }
 
+#[cfg(unix)]
 #[test]
 fn invalid_outputs_are_refused_before_reading() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);

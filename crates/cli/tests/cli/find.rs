@@ -6,8 +6,11 @@ use crate::common::{
 };
 use std::ffi::OsStr;
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::ffi::OsStrExt;
+#[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+#[cfg(unix)]
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -28,6 +31,7 @@ fn lines(bench: &Bench, line: &str) -> Vec<String> {
 }
 
 /// The order is that of `sort` in the C locale: `-` and `.` precede `/`, and letters follow it.
+#[cfg(unix)]
 #[test]
 fn directory_files_are_sorted_by_path_bytes() {
     let paths = ["d/a/z", "d/a/b/c", "d/a-b/x", "d/a.txt", "d/a0", "d/B", "d/a/b.x", "d/ä", "d/Z/1", "d/a/b-/y"];
@@ -67,6 +71,7 @@ fn hidden_files_are_skipped_by_default() {
     assert_eq!(lines(&bench, "dedup --hidden -g *.gz d"), ["d/e/.y.gz"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn links_are_followed_if_named_or_requested() {
     let bench = tree(&["d/x", "other/y", "file"]);
@@ -92,6 +97,7 @@ fn links_are_followed_if_named_or_requested() {
     assert_contains_all(&text(&output.stderr), &["\"d/broken\"", "cannot follow", "it is skipped"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn pipes_in_directories_are_ignored() {
     let bench = tree(&["d/x"]);
@@ -125,6 +131,7 @@ fn globs_filter_directory_files() {
     assert_contains_all(&bench.run_err("dedup -g {a d"), &["--glob", "'{a'", "not closed"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn lists_name_files_and_directories() {
     let bench = tree(&["d/x", "d/e/y", "z", "a"]);
@@ -202,6 +209,7 @@ fn a_directory_without_files_is_an_error() {
 }
 
 /// Root can read all folders, so another user runs the command.
+#[cfg(unix)]
 #[test]
 fn unreadable_folders_are_treated_as_unopenable_inputs() {
     let bench = tree(&["d/a/x", "d/b/y", "d/c/z"]);
@@ -379,6 +387,7 @@ fn counts_have_file_names_with_a_directory_or_a_list() {
     assert_eq!(bench.run_ok("check -v --total -s f --files-from list"), "z:1\n");
 }
 
+#[cfg(unix)]
 #[test]
 fn many_files_and_deep_folders_need_few_descriptors() {
     let bench = Bench::new(&[]);

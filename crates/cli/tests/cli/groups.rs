@@ -474,6 +474,7 @@ fn many(count: usize) -> Vec<u8> {
     (0..count).map(line).collect::<String>().into_bytes()
 }
 
+#[cfg(unix)]
 #[test]
 fn an_input_that_changes_is_an_error() {
     for change in ["{\"text\":\"a\"}\n", "{\"text\":\"a\"}\n{\"text\":\"c\"}\n"] {

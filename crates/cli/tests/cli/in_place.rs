@@ -7,8 +7,10 @@ use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fs::{self, File, Permissions};
 use std::io::Write;
+#[cfg(unix)]
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
+#[cfg(unix)]
 fn inode(bench: &Bench, name: &str) -> u64 {
     bench.path(name).metadata().unwrap().ino()
 }
@@ -58,6 +60,7 @@ proptest! {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn an_output_may_replace_an_input() {
     let bench = Bench::new(&[("all", b"a\nb\na\n"), ("new", b"b\nc\n"), ("other", b"z\n")]);
@@ -87,6 +90,7 @@ fn an_output_may_replace_an_input() {
     assert_eq!(bench.read("x"), b"a\nb\nc\n");
 }
 
+#[cfg(unix)]
 #[test]
 fn file_types_and_modes_are_preserved() {
     let bench = Bench::new(&[("a", b"a\nb\n"), ("b.gz", &gzip(b"b\nc\n")), ("c", &zstd(b"c\nd\nd")), ("empty", b"")]);
@@ -155,6 +159,7 @@ fn directories_are_deduplicated_in_place() {
     assert_eq!(read("extra"), "");
 }
 
+#[cfg(unix)]
 #[test]
 fn irreplaceable_files_are_refused_and_unchanged() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("b", b"a\nb\n"), ("list", b"a\nlist\n"), ("zip", b"PK\x03\x04")]);
@@ -326,6 +331,7 @@ fn start_waiting_run(bench: &Bench) -> (RunningCommand, File) {
     (running, fifo)
 }
 
+#[cfg(unix)]
 #[test]
 fn signals_leave_the_old_contents() {
     let bench = Bench::new(&[("all", b"a\nb\na\n")]);
@@ -354,6 +360,7 @@ fn signals_leave_the_old_contents() {
     assert_only_files(&bench, &["all", "fifo"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn files_changed_by_another_program_are_not_replaced() {
     let bench = Bench::new(&[("all", b"a\nb\na\n")]);
@@ -368,6 +375,7 @@ fn files_changed_by_another_program_are_not_replaced() {
 }
 
 /// The disk has no space for the new contents.
+#[cfg(unix)]
 #[test]
 fn full_disks_leave_the_old_contents() {
     let lines = [url_lines(0..40_000), url_lines(0..40_000)].concat();
@@ -408,6 +416,7 @@ fn csv_tables_are_replaced() {
     assert_contains_all(&bench.run_err("dedup --keep last --in-place a"), &["--in-place", "--keep"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn corpora_are_replaced() {
     let document = |text: &str| format!("{{\"text\":\"{text}\"}}\n");

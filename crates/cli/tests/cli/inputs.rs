@@ -11,6 +11,7 @@ use flate2::write::GzEncoder;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
+#[cfg(unix)]
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Output;
@@ -337,11 +338,13 @@ const LIMIT: u32 = 100_000;
 
 /// Runs with a memory limit in KiB. All threads share one arena of the C library, because the limit counts the addresses
 /// that each arena reserves.
+#[cfg(unix)]
 fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
     let mut command = with_ulimit(&format!("-v {kibibytes}"), &bench.command(line));
     command.env("MALLOC_ARENA_MAX", "1").output().unwrap()
 }
 
+#[cfg(unix)]
 #[test]
 fn lines_larger_than_memory_are_reported() {
     let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &endless(b"", 0)), ("last", b"c\n")]);
@@ -375,6 +378,7 @@ fn lines_larger_than_memory_are_reported() {
 }
 
 /// The rest of the input is one record, which is limited by the memory.
+#[cfg(unix)]
 #[test]
 fn unclosed_quotes_stay_within_memory() {
     let bench = Bench::new(&[("open", &endless(b"a,\"b\n\"\n1,\"", b'x')), ("last", b"c,d\n")]);
@@ -394,6 +398,7 @@ fn unclosed_quotes_stay_within_memory() {
 }
 
 /// Each limit leaves another amount of memory after the line.
+#[cfg(unix)]
 #[test]
 fn skipped_lines_free_their_memory() {
     let bench = Bench::new(&[("last", b"c\n")]);
@@ -409,6 +414,7 @@ fn skipped_lines_free_their_memory() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn keys_larger_than_memory_are_reported() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -438,6 +444,7 @@ fn keys_larger_than_memory_are_reported() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn filters_larger_than_memory_are_reported() {
     let bench = Bench::new(&[("a", b"a\n")]);
@@ -453,6 +460,7 @@ fn filters_larger_than_memory_are_reported() {
 }
 
 /// Whatever finds no memory: a thread, a buffer, a compressor, the filter.
+#[cfg(unix)]
 #[test]
 fn too_little_memory_is_an_error() {
     let lines = url_lines(0..200_000);
@@ -551,6 +559,7 @@ fn standard_input_can_be_a_pipe_or_a_file() {
     assert!((1.0..1.46).contains(&(keys_at_1e6 / number(&stats, "unique"))), "{stats}");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_fifo_is_opened_once() {
     let bench = Bench::new(&[("a", b"a\nb\n")]);
@@ -561,6 +570,7 @@ fn a_fifo_is_opened_once() {
     });
 }
 
+#[cfg(unix)]
 #[test]
 fn unreadable_inputs_are_refused_before_output() {
     let bench = Bench::new(&[("a", b"a\n"), ("secret", b"secret\n")]);
@@ -581,6 +591,7 @@ fn unreadable_inputs_are_refused_before_output() {
     assert_contains_all(&bench.run_err("dedup two\nlines"), &[r#""two\nlines""#, "No such file"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn lines_before_a_read_error_are_printed() {
     // Address 0 of a process cannot be read.
@@ -740,6 +751,7 @@ fn inputs_that_disappear_are_broken_at_the_start() {
 }
 
 /// The file can be opened but not read, as on a disk with a bad sector.
+#[cfg(unix)]
 #[test]
 fn unreadable_inputs_are_skipped_by_the_estimate() {
     if !Path::new("/proc/self/mem").exists() {

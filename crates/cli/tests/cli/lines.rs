@@ -184,6 +184,7 @@ fn several_files_are_one_input_of_complete_lines() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn more_inputs_than_descriptors_can_be_read() {
     let (bench, names) = files(AWKWARD);

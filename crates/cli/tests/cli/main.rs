@@ -1,5 +1,5 @@
-//! End-to-end tests of the command: the real binary, compared with simple models, a reference and itself.
-#![cfg(unix)]
+//! End-to-end tests of the command: the real binary, compared with simple models, a reference and itself. Those with
+//! shells, signals, permissions, links and limits need Unix.
 
 #[path = "../../../../tests/browser/mod.rs"]
 mod browser;
@@ -16,6 +16,7 @@ mod documents;
 mod files;
 mod find;
 mod groups;
+#[cfg(unix)]
 mod guide;
 mod in_place;
 mod inputs;
@@ -24,18 +25,21 @@ mod keys;
 mod layers;
 mod like;
 mod lines;
+#[cfg(unix)]
 mod migration;
 mod near;
 mod options;
 mod outputs;
+#[cfg(unix)]
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(feature = "parquet")]
+#[cfg(all(feature = "parquet", unix))]
 mod parquet_damage;
 mod plan;
 mod purpose;
 mod reference;
+#[cfg(unix)]
 mod refusals;
 mod repeats;
 mod resume;
@@ -44,11 +48,15 @@ mod sampling;
 mod sets;
 mod shrink;
 mod side_by_side;
+#[cfg(unix)]
 mod signals;
 mod sizing;
 mod state;
 mod statistics;
 mod substrings;
 mod tables;
+#[cfg(unix)]
 mod terminal;
 mod torn;
+#[cfg(windows)]
+mod windows;

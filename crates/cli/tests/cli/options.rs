@@ -488,6 +488,7 @@ fn no_option_is_accepted_and_ignored() {
 }
 
 /// A new file would replace the link.
+#[cfg(unix)]
 #[test]
 fn dangling_links_are_refused_and_kept() {
     let bench = Bench::new(&[("a", b"a\n")]);

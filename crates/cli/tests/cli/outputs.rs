@@ -7,6 +7,7 @@ use crate::corpus::{gunzip, large, unzstd};
 use crate::live::RunningCommand;
 use std::fs::{self, File};
 use std::io::Write;
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -178,6 +179,7 @@ fn an_existing_output_file_is_replaced() {
 }
 
 /// The message names the folder in addition to the file, and the remedy.
+#[cfg(unix)]
 #[test]
 fn unwritable_folders_are_named_with_a_remedy() {
     let bench = Bench::new(&[("a", b"a\n")]);
@@ -228,6 +230,7 @@ fn unwritable_folders_are_named_with_a_remedy() {
 }
 
 /// A run that fails at its first line leaves no new file.
+#[cfg(unix)]
 #[test]
 fn new_outputs_are_removed_if_a_run_fails_before_its_first_line() {
     let bench = Bench::new(&[("a", b"no field\n"), ("t", b"{\"id\":\"a\"}\n"), ("n", b"{\"id\":1}\n"), ("none", b"")]);
@@ -284,6 +287,7 @@ fn standard_output_that_is_an_input_is_refused() {
     assert_eq!(bench.read("a"), b"a\na\n");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_full_output_is_an_error() {
     if !Path::new("/dev/full").exists() {
@@ -312,6 +316,7 @@ fn closed_pipes_end_the_run_quietly() {
 }
 
 /// Only standard output may be closed before the end.
+#[cfg(unix)]
 #[test]
 fn closing_the_pipe_of_repeats_is_an_error() {
     let bench = Bench::new(&[("in", &[url_lines(0..50_000), url_lines(0..50_000)].concat())]);
@@ -325,6 +330,7 @@ fn closing_the_pipe_of_repeats_is_an_error() {
 }
 
 /// If the output cannot be written, no line is added to the state.
+#[cfg(unix)]
 #[test]
 fn a_closed_output_is_an_error() {
     let bench = Bench::new(&[("a", b"a\nb\n")]);

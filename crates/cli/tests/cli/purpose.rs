@@ -286,6 +286,7 @@ fn the_plan_of_an_existing_filter_determines_the_warning() {
 }
 
 /// No option enlarges a state, so the advice is to add lines that are not in a full state to another state.
+#[cfg(unix)]
 #[test]
 fn advice_about_full_filters_works() {
     let bench = Bench::new(&[("a", &url_lines(0..1000)), ("b", &url_lines(500..3000))]);

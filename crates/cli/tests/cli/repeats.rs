@@ -419,6 +419,7 @@ fn broken_inputs_are_reported_once_and_counted_up_to_the_error() {
     assert_eq!((number(&stats(&output), "lines"), number(&stats(&output), "inputs_left_out")), (read as f64, 2.0));
 }
 
+#[cfg(unix)]
 #[test]
 fn an_input_that_changes_is_an_error() {
     for (change, options) in [("a\nb\nc\n", "-c"), ("a\n", "--keep last"), ("a\nc\n", "--unique")] {
@@ -435,6 +436,7 @@ fn an_input_that_changes_is_an_error() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn signals_print_nothing_and_leave_no_files() {
     for (signal, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
@@ -489,6 +491,7 @@ fn options_that_conflict_with_counts_are_refused() {
     assert_contains_all(&expect_refusal(run_with_stdin(nowhere, b"a\n")), &["temporary file", "TMPDIR"]);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_pipe_that_cannot_be_copied_is_an_error() {
     let bench = Bench::new(&[]);
@@ -507,6 +510,7 @@ fn a_pipe_that_cannot_be_copied_is_an_error() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn open_file_limit_errors_name_the_remedy() {
     let bench = Bench::new(&[("a", &b"line\n".repeat(10_000))]);

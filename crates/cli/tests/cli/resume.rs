@@ -27,7 +27,7 @@ fn crash(job: &Job, uninterrupted: &Uninterrupted) {
     // On a slow disk, the run may be killed before its first checkpoints.
     for _ in 0..100 {
         job.clear();
-        job.kill_half_way(&job.command(&ALWAYS), uninterrupted);
+        job.kill_half_way(job.command(&ALWAYS), uninterrupted);
         let checkpoint = job.checkpoint();
         if checkpoint["offset"].as_u64() > Some(0) && checkpoint["output"].as_u64() > Some(0) {
             return;
@@ -396,6 +396,7 @@ fn checkpoints_without_a_state_are_ignored() {
     check_whole(&job, &expected);
 }
 
+#[cfg(unix)]
 #[test]
 fn only_runs_from_files_to_files_are_resumed() {
     let (job, expected) = crashed(plain());
@@ -427,6 +428,7 @@ fn only_runs_from_files_to_files_are_resumed() {
 }
 
 /// A run that cannot be resumed removes the checkpoints of an earlier run.
+#[cfg(unix)]
 #[test]
 fn runs_that_cannot_be_resumed_remove_checkpoints() {
     for arguments in [&["in.txt"][..], &["-o", "/dev/null", "in.txt"], &["--total", "in.txt"]] {
@@ -453,7 +455,7 @@ fn the_second_of_two_killed_runs_is_resumed() {
     fs::remove_file(job.path("out.txt")).unwrap();
     assert_contains_all(&job.expect_refusal(&mut job.command(&[])), &["dupes.txt", "--resume", "another file"]);
     fs::remove_file(job.path("dupes.txt")).unwrap();
-    job.kill_half_way(&job.command(&["--checkpoint", "1h"]), &expected);
+    job.kill_half_way(job.command(&["--checkpoint", "1h"]), &expected);
     let checkpoint = job.checkpoint();
     assert_eq!((checkpoint["input"].as_u64(), checkpoint["offset"].as_u64()), (Some(0), Some(0)));
     job.complete(true);
@@ -746,6 +748,7 @@ fn complete_runs_need_their_state() {
 }
 
 /// Each step of a script can be resumed, whether it was complete, was killed, or was not started.
+#[cfg(unix)]
 #[test]
 fn scripts_can_be_rerun_unchanged_after_a_crash() {
     const SCRIPT: &str = "set -e
@@ -780,6 +783,7 @@ fn scripts_can_be_rerun_unchanged_after_a_crash() {
 }
 
 /// The signal arrives after everything is saved, while the statistics wait for a reader.
+#[cfg(unix)]
 #[test]
 fn signals_during_statistics_leave_a_complete_run() {
     for target in ["-o o", "--output-dir o --manifest m"] {

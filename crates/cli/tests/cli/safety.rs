@@ -4,6 +4,7 @@ use crate::common::{Bench, assert_contains_all, expect_refusal, expect_success, 
 use crate::corpus::gunzip;
 use crate::live::RunningCommand;
 use std::fs::{self, File};
+#[cfg(unix)]
 use std::os::unix::fs::symlink;
 use std::process::{Output, Stdio};
 
@@ -24,6 +25,7 @@ fn run_into(bench: &Bench, line: &str, output: &str) -> Output {
     bench.command(line).stdout(Stdio::from(file)).output().unwrap()
 }
 
+#[cfg(unix)]
 #[test]
 fn refused_runs_change_no_file() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("out", b"precious\n"), ("d", b"dear\n")]);
@@ -60,6 +62,7 @@ fn refused_runs_change_no_file() {
 }
 
 /// A path through a folder that the run would create can denote an existing file.
+#[cfg(unix)]
 #[test]
 fn paths_are_resolved_before_they_are_compared() {
     let bench = Bench::new(&[("f", b"{\"text\":\"a b c\"}\n"), ("url", b"redis://127.0.0.1:1\n")]);
@@ -126,6 +129,7 @@ fn paths_are_resolved_before_they_are_compared() {
     assert!(["out/f", "out2/f"].iter().all(|name| bench.read(name) == bench.read("f")));
 }
 
+#[cfg(unix)]
 #[test]
 fn standard_output_is_checked_as_other_outputs() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("o", b"precious\n")]);
@@ -233,8 +237,11 @@ fn one_run_at_a_time_writes_to_a_filter() {
     let bench = Bench::new(&[("a", b"a\n")]);
     bench.run_ok("build -n 1000 --no-shrink -o f a");
     bench.run_ok("dedup --state s a");
-    symlink("f", bench.path("link")).unwrap();
-    for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), ("build -n 10 -o link -", "f")] {
+    let link = if cfg!(unix) { "link" } else { "f" };
+    #[cfg(unix)]
+    symlink("f", bench.path(link)).unwrap();
+    let linked = format!("build -n 10 -o {link} -");
+    for (line, file) in [("dedup --state s -", "s"), ("build --append -o f -", "f"), (&*linked, "f")] {
         let running = start_locked_run(&bench, line);
         for other in ["dedup --state", "build --append -o", "merge f -o"] {
             // A filter is not merged into itself.
@@ -309,6 +316,7 @@ fn one_run_at_a_time_writes_to_an_output() {
     assert_eq!(bench.read("o"), b"first\nsecond\n");
     bench.run_ok("dedup -o o a");
     // Pipes may have several writers.
+    #[cfg(unix)]
     assert_eq!(run_with_stdin(bench.command("dedup -o /dev/stdout"), b"a\n").stdout, b"a\n");
 }
 
@@ -321,6 +329,7 @@ fn missing_temporary_folders_are_refused_before_outputs_are_emptied() {
 }
 
 /// Another program may own a file with the name of a partial output.
+#[cfg(unix)]
 #[test]
 fn part_files_of_other_programs_are_kept() {
     for state in ["", "--state s ", "--state s --in-order "] {
@@ -357,6 +366,7 @@ fn part_files_of_other_programs_are_kept() {
 }
 
 /// A run with a mistyped name of the state must not lose the partial output of the right one.
+#[cfg(unix)]
 #[test]
 fn part_files_of_another_state_are_kept() {
     let bench = Bench::new(&[]);
@@ -383,6 +393,7 @@ fn part_files_of_another_state_are_kept() {
 
 /// Auxiliary inputs are tests, lists, filters, OLD, and files with a server's URL or certificates. No kind of output overwrites
 /// them, whatever their path.
+#[cfg(unix)]
 #[test]
 fn auxiliary_inputs_are_never_overwritten() {
     let bench = Bench::new(&[("a", b"{\"text\":\"a\"}\n"), ("names", b"")]);

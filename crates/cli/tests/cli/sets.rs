@@ -202,6 +202,7 @@ fn directories_are_read_on_both_sides() {
     );
 }
 
+#[cfg(unix)]
 #[test]
 fn standard_input_is_one_side() {
     let bench = Bench::new(&[("old", b"a\n"), ("new", b"a\nb\n")]);

@@ -10,6 +10,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
+#[cfg(unix)]
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
@@ -160,6 +161,7 @@ fn removed_lines_are_written_for_each_file() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn existing_files_are_kept() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n"), ("a.part", b"p\n"), ("list", b"a\n")]);
@@ -261,6 +263,7 @@ fn the_manifest_names_broken_inputs() {
 }
 
 /// A partial output that cannot be resumed is removed.
+#[cfg(unix)]
 #[test]
 fn a_full_disk_leaves_no_part_without_a_state() {
     let bench = Bench::new(&[("a", &url_lines(0..10)), ("b", &url_lines(0..50_000)), ("c", b"c\n")]);
@@ -349,6 +352,7 @@ fn an_output_shorter_than_at_the_checkpoint_is_refused() {
     assert_contains_all(&bench.run_err(&format!("{line} --resume")), &[&expected("0")]);
 }
 
+#[cfg(unix)]
 #[test]
 fn interrupted_runs_are_not_restarted() {
     let corpus = corpus();
@@ -367,6 +371,7 @@ fn interrupted_runs_are_not_restarted() {
     check(&bench, "o", &corpus);
 }
 
+#[cfg(unix)]
 #[test]
 fn a_signal_leaves_no_part_without_a_state() {
     let corpus: Corpus = vec![("a".to_owned(), lines(&mut 3, 200_000, 150_000)), ("b".to_owned(), url_lines(0..10))];
@@ -387,6 +392,7 @@ fn a_signal_leaves_no_part_without_a_state() {
     panic!("each run was faster than its signal");
 }
 
+#[cfg(unix)]
 #[test]
 fn many_files_need_few_descriptors() {
     let corpus: Corpus = (0..500).map(|i| (format!("{i}.zst"), url_lines(i..i + 10))).collect();
@@ -409,6 +415,7 @@ fn runs_without_readable_inputs_write_no_output() {
 }
 
 /// Two of the names look the same when they are printed.
+#[cfg(unix)]
 #[test]
 fn reports_distinguish_names_that_are_not_utf8() {
     use std::ffi::OsStr;

@@ -5,6 +5,7 @@ use crate::common::{
     url_lines, with_ulimit,
 };
 use std::fs::{self, File};
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -122,6 +123,7 @@ fn a_state_of_another_filter_is_refused_before_any_output() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
     let bench = Bench::new(&[("a", b"a\na\n"), ("out", b"precious\n")]);
@@ -162,6 +164,7 @@ fn a_state_that_cannot_be_saved_is_refused_before_any_output() {
 }
 
 /// A save replaces the file, so the other hard link would keep the old state.
+#[cfg(unix)]
 #[test]
 fn a_state_with_several_hard_links_is_refused() {
     let bench = Bench::new(&[("a", b"a\n"), ("b", b"b\n")]);
@@ -191,6 +194,7 @@ fn a_state_with_several_hard_links_is_refused() {
 }
 
 /// Symbolic links and other paths denote the same state, with the same checkpoints.
+#[cfg(unix)]
 #[test]
 fn every_path_of_a_state_resumes_its_run() {
     for (first, second) in [("link", "s"), ("s", "link"), ("link", "./folder/../s"), ("folder/up/s", "link")] {
@@ -217,6 +221,7 @@ fn inputs_beside_the_state_are_not_removed() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn unprinted_lines_are_not_saved() {
     if !Path::new("/dev/full").exists() {
@@ -244,6 +249,7 @@ fn unprinted_lines_are_not_saved() {
     }
 }
 
+#[cfg(unix)]
 #[test]
 fn full_disks_leave_a_state_of_the_written_lines() {
     let bench = Bench::new(&[("a", &url_lines(0..5000))]);

@@ -99,6 +99,7 @@ fn assert_modelled(documents: &[u8], all: &[String]) {
     assert_eq!(expected.next(), None);
 }
 
+#[cfg(unix)]
 #[test]
 fn words_that_remain_are_those_of_the_set_of_all_windows() {
     let all = corpus(1, 1500);
@@ -251,6 +252,7 @@ fn texts_of_tables_are_cut() {
 }
 
 /// A run that is killed while it reads the inputs for the first time, or while it prints, starts again and prints the same.
+#[cfg(unix)]
 #[test]
 fn a_killed_run_starts_again() {
     let all = corpus(6, 4000);

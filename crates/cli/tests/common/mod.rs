@@ -2,6 +2,8 @@
 // No test program uses all helpers.
 #![allow(dead_code)]
 
+#[cfg(not(unix))]
+pub mod elsewhere;
 pub mod pages;
 
 use serde_json::Value;

@@ -59,12 +59,12 @@ pub fn duplicate(standard: impl AsHandle) -> io::Result<File> {
 
 /// Returns a reader of a file. Of a console it is text, which is read as UTF-8.
 pub fn reader(file: &File) -> impl Read {
-    Reader(file)
+    ConsoleReader(file)
 }
 
-struct Reader<'a>(&'a File);
+struct ConsoleReader<'a>(&'a File);
 
-impl Read for Reader<'_> {
+impl Read for ConsoleReader<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.0.is_terminal() && io::stdin().is_terminal() {
             true => io::stdin().read(buffer),

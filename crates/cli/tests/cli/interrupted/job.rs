@@ -1,14 +1,16 @@
 //! A job that can be interrupted: its command, its inputs, and the files that it writes.
 
 use super::rows::count_state_bits;
+#[cfg(not(unix))]
+use crate::common::elsewhere::{ExitStatusExt, MetadataExt};
 use crate::common::{Bench, assert_contains_all, bloomline, expect_refusal, signal, text};
 use crate::corpus::decode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt;
-use std::os::unix::process::ExitStatusExt;
+#[cfg(unix)]
+use std::os::unix::{fs::MetadataExt, process::ExitStatusExt};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::thread;
@@ -18,6 +20,9 @@ pub const STATE: &str = "state";
 pub const CHECKPOINTS: &str = "state.resume";
 
 const SIGXFSZ: i32 = 25;
+
+/// The exit code and the signal of a process that `Child::kill` ended.
+const KILLED: (Option<i32>, Option<i32>) = if cfg!(unix) { (None, Some(9)) } else { (Some(1), None) };
 
 /// The guarantee for a job that is run again after an interruption.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,6 +77,11 @@ pub enum Moment {
 }
 
 impl Moment {
+    /// True if the system can interrupt a process so.
+    pub fn is_possible(&self) -> bool {
+        cfg!(unix) || matches!(self, Self::Kill(_) | Self::Rename | Self::Checkpoint(_))
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::Write(_) => "killed at a write",
@@ -316,12 +326,10 @@ impl Job {
             Moment::Signal(name, number, fraction) => {
                 (self.run_and_signal(name, self.progress(fraction, uninterrupted)), (Some(128 + number), None))
             }
-            Moment::Kill(fraction) => {
-                (self.run_and_signal("KILL", self.progress(fraction, uninterrupted)), (None, Some(9)))
-            }
+            Moment::Kill(fraction) => (self.run_and_signal("KILL", self.progress(fraction, uninterrupted)), KILLED),
             Moment::Rename => {
                 let before = self.renamed_files();
-                (self.run_and_signal("KILL", || self.renamed_files() != before), (None, Some(9)))
+                (self.run_and_signal("KILL", || self.renamed_files() != before), KILLED)
             }
             Moment::Checkpoint(count) => {
                 let file = || fs::metadata(self.path(CHECKPOINTS)).map(|file| (file.ino(), file.mtime_nsec())).ok();
@@ -332,7 +340,7 @@ impl Job {
                     last = next;
                     seen > count
                 };
-                (self.run_and_signal("KILL", happened), (None, Some(9)))
+                (self.run_and_signal("KILL", happened), KILLED)
             }
         };
         let stderr = text(&output.stderr);
@@ -365,11 +373,17 @@ impl Job {
         shell.output().unwrap()
     }
 
-    /// Runs a command that is killed at the write that exceeds half of the longest file.
+    /// Runs a command that is killed at the write that exceeds half of the longest file, or where there is no such limit, at half of
+    /// all bytes.
     #[track_caller]
-    pub fn kill_half_way(&self, command: &Command, uninterrupted: &Uninterrupted) {
-        let output = self.run_with_file_limit(command, 0.5, "", uninterrupted);
-        assert_eq!(output.status.signal(), Some(SIGXFSZ), "{}", text(&output.stderr));
+    pub fn kill_half_way(&self, mut command: Command, uninterrupted: &Uninterrupted) {
+        if cfg!(unix) {
+            let output = self.run_with_file_limit(&command, 0.5, "", uninterrupted);
+            assert_eq!(output.status.signal(), Some(SIGXFSZ), "{}", text(&output.stderr));
+            return;
+        }
+        let output = signal_when(command.spawn().unwrap(), "KILL", self.progress(0.5, uninterrupted));
+        assert_eq!((output.status.code(), output.status.signal()), KILLED, "{}", text(&output.stderr));
     }
 
     /// Starts the command, and sends it a signal as soon as `happened` returns true.

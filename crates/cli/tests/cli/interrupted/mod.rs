@@ -172,10 +172,11 @@ pub fn check_whole(job: &Job, uninterrupted: &Uninterrupted) {
 
 /// Interrupts each job of the table, and asserts that each moment was reached in at least one job.
 fn check_all(rows: Vec<Job>, moments: &[Moment]) {
+    let moments: Vec<Moment> = moments.iter().copied().filter(Moment::is_possible).collect();
     let mut tally = Tally::default();
     for job in &rows {
         let mut of_job = Tally::default();
-        check(job, moments, &mut of_job);
+        check(job, &moments, &mut of_job);
         eprintln!("{}: {of_job:?}", job.name);
         for name in [Moment::Write(0.0), Moment::Full(0.0)].map(Moment::name) {
             assert!(of_job.0.get(name).is_none_or(|counts| counts[0] > 0), "{}: never {name}", job.name);
