@@ -57,13 +57,14 @@ licenses() {
 }
 
 # Prints the settings with which Cargo has the standard library of a platform: rustup's, or one that it compiles from Debian's `rust-src`.
+# rustup's for musl has the objects that start a program, too. Without it Zig has them.
 standard_library() {
-    [[ ! -d $(rustc --print target-libdir --target "$1") ]] || return 0
+    ! compgen -G "$(rustc --print target-libdir --target "$1")/libstd-*" >/dev/null || return 0
     if [[ ! -d $(rustc --print sysroot)/lib/rustlib/src/rust/library ]]; then
         echo "there is no standard library for $1: add it (rustup target add $1), or name other platforms in TARGETS" >&2
         return 1
     fi
-    echo "RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind"
+    echo "RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind RUSTFLAGS=-Clink-self-contained=no"
 }
 
 # Pythons without a GIL cannot use the stable ABI, so each gets a wheel of its own. PyO3 takes them from 3.14 on.

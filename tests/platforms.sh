@@ -120,7 +120,7 @@ macos() {
 musl() {
     within 'unset CARGO_TARGET_DIR && ln -sfn /target target
         export TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl" SOURCE_DATE_EPOCH=0
-        export CARGO_PROFILE_DIST_LTO=off CARGO_PROFILE_DIST_OPT_LEVEL=1 CARGO_PROFILE_DIST_CODEGEN_UNITS=16
+        export CARGO_PROFILE_DIST_LTO=off CARGO_PROFILE_DIST_OPT_LEVEL=0 CARGO_PROFILE_DIST_CODEGEN_UNITS=16
         (cd python && python3 -c "import backend; backend.write_licenses()")
         release/build.sh /target/shipped clean tools command_line archives sums
         release/check.sh /target/shipped sums archives'

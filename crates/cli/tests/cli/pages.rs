@@ -34,7 +34,9 @@ fn commands_of_the_pages_run() {
 /// Returns the pages for users.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for folder in ["", "docs", "python", "crates/redis", "crates/text", "tests/data", "crates/cli/tests/data/like"] {
+    let crates = ["cli", "datafusion", "keys", "redis", "tables", "text"].map(|name| format!("crates/{name}"));
+    let others = ["", "docs", "python", "tests/data", "crates/cli/tests/data/like"].map(str::to_owned);
+    for folder in crates.into_iter().chain(others) {
         let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }
