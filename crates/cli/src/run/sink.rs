@@ -276,6 +276,11 @@ impl Sink {
         if self.has_all() { self.outputs().try_for_each(|output| output.finish(encoder)) } else { Ok(()) }
     }
 
+    /// Closes the files of the outputs, which are finished.
+    pub fn close(&self) {
+        self.outputs().for_each(Output::close);
+    }
+
     /// Prints a number in place of lines.
     pub fn write_number(&self, number: u64) -> Result<(), Error> {
         match self.kept() {

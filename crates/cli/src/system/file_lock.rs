@@ -137,6 +137,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 
+    #[cfg(unix)]
     #[test]
     fn all_paths_of_a_file_have_one_lock() {
         let folder = tempfile::tempdir().unwrap();

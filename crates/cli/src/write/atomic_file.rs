@@ -80,7 +80,7 @@ pub fn is_hidden(path: &Path) -> bool {
     name.starts_with(HIDDEN.as_bytes()) && name.ends_with(PART.as_bytes())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::read::coding::Coding;

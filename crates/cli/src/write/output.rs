@@ -6,6 +6,7 @@
 use crate::read::compression::Compression;
 use crate::read::table::{Assembly, Encode, Group, Saved};
 use crate::system::error::{Error, MORE_MEMORY, lacks_memory};
+use crate::system::platform;
 use crate::system::unpoisoned::locked;
 use crate::system::write_watchdog::WatchedFile;
 use crate::terminal::signals;
@@ -333,6 +334,11 @@ impl Output {
         self.write_all(encoder, true, false)
     }
 
+    /// Closes the file, which is finished.
+    pub fn close(&self) {
+        locked(&self.writer).file = None;
+    }
+
     fn write_all(&self, encoder: &mut Encoder, end: bool, sync: bool) -> Result<(), Error> {
         let gathered = &mut *locked(&self.gathered);
         let end_piece = end || !gathered.buffer.is_empty();
@@ -422,7 +428,7 @@ impl Output {
     }
 
     fn failed(&self, source: io::Error) -> Error {
-        if source.kind() == io::ErrorKind::BrokenPipe && self.standard {
+        if platform::is_reader_gone(&source) && self.standard {
             return Error::ReaderGone;
         }
         let remedy = if lacks_memory(&source) { format!("; {MORE_MEMORY}") } else { String::new() };

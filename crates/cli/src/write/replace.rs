@@ -106,7 +106,7 @@ impl ReplacedFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
     use crate::read::inputs::Inputs;

@@ -10,9 +10,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::OwnedFd;
 #[cfg(unix)]
-use std::os::unix::fs::PermissionsExt;
+use std::os::{fd::OwnedFd, unix::fs::PermissionsExt};
 use std::path::Path;
 use std::process::Output;
 use std::thread;

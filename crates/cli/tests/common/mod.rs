@@ -170,9 +170,23 @@ impl Bench {
     }
 }
 
+/// Replaces the separators and the system's errors of Windows, and of Wine, in a message.
+#[cfg(windows)]
+fn as_on_unix(message: &str) -> String {
+    let errors = [
+        "The system cannot find the file specified",
+        "The system cannot find the path specified",
+        "File not found",
+        "Path not found",
+    ];
+    errors.iter().fold(message.replace("\\\\", "/"), |message, error| message.replace(error, "No such file"))
+}
+
 /// Asserts that a message contains all these parts.
 #[track_caller]
 pub fn assert_contains_all(message: &str, parts: &[&str]) {
+    #[cfg(windows)]
+    let message = &as_on_unix(message);
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in {message:?}");
     }

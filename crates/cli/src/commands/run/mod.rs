@@ -162,6 +162,7 @@ impl OpenedRun {
                     replaced.name
                 )));
             }
+            work.close_outputs();
             replaced.publish()?;
         }
         signals::clear_unsaved();

@@ -242,6 +242,11 @@ impl Work {
             .any(|origin| origin.identity() == NamedFile::from_path(path).identity())
     }
 
+    /// Closes the outputs, which are finished: an open file cannot be replaced or renamed on every system.
+    pub fn close_outputs(&self) {
+        self.sinks.iter().for_each(Sink::close);
+    }
+
     fn end_early(&self, error: Error) -> Error {
         self.ending.store(true, Relaxed);
         error

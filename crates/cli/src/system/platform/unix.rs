@@ -40,6 +40,11 @@ pub fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
     file.write(bytes)
 }
 
+/// True for the error of writing to a pipe whose reader is gone.
+pub fn is_reader_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe
+}
+
 /// Sets the size of a pipe, if the system allows it.
 pub fn set_pipe_size(file: &File, bytes: usize) {
     #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -2,16 +2,12 @@
 
 use crate::system::file_status::{FileId, FileKind, FileStatus};
 use signal_hook::consts::SIGINT;
-use signal_hook::flag;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::os::windows::io::{AsHandle, AsRawHandle};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
-use std::{str, thread};
+use std::str;
 use walkdir::DirEntry;
 use winapi_util::file::{information, typ};
 
@@ -27,6 +23,9 @@ pub const TEMP_VARIABLE: &str = "TMP";
 /// The errors `ERROR_SHARING_VIOLATION` and `ERROR_LOCK_VIOLATION`.
 const IN_USE: [i32; 2] = [32, 33];
 
+/// The error `ERROR_PIPE_NOT_CONNECTED`.
+const PIPE_NOT_CONNECTED: i32 = 233;
+
 /// The access rights `GENERIC_WRITE` and `DELETE`.
 const WRITE_AND_DELETE: u32 = 0x4001_0000;
 
@@ -40,12 +39,6 @@ const FILE_FLAG_DELETE_ON_CLOSE: u32 = 0x0400_0000;
 
 /// The name of a folder's lock file.
 const FOLDER_LOCK: &str = ".bloomline.lock";
-
-/// The signal of Ctrl-Break.
-const SIGBREAK: i32 = 21;
-
-/// The interval of checks for a signal.
-const PERIOD: Duration = Duration::from_millis(50);
 
 /// Returns a handle of standard input, output or error.
 pub fn duplicate(standard: impl AsHandle) -> io::Result<File> {
@@ -86,6 +79,11 @@ pub fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
     let mut console = io::stdout().lock();
     console.write_all(String::from_utf8_lossy(&bytes[..whole]).as_bytes())?;
     console.flush().map(|()| whole)
+}
+
+/// True for the error of writing to a pipe whose reader is gone. Named pipes have another one.
+pub fn is_reader_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(PIPE_NOT_CONNECTED)
 }
 
 /// Does nothing: the process that creates a pipe chooses its size.
@@ -197,17 +195,7 @@ pub fn keep_owner_and_mode(path: &Path, of: &Path) -> io::Result<()> {
     }
 }
 
-/// Calls `handle` on a thread of its own with each signal that asks the process to end: Ctrl-C and Ctrl-Break.
+/// Calls `handle` on a thread of its own with SIGINT for each Ctrl-C and Ctrl-Break.
 pub fn for_each_signal(mut handle: impl FnMut(i32) + Send + 'static) -> io::Result<()> {
-    let signals = [SIGINT, SIGBREAK].map(|signal| (signal, Arc::new(AtomicBool::new(false))));
-    for (signal, arrived) in &signals {
-        flag::register(*signal, arrived.clone())?;
-    }
-    let check = move || {
-        loop {
-            thread::sleep(PERIOD);
-            signals.iter().filter(|(_, arrived)| arrived.swap(false, SeqCst)).for_each(|(signal, _)| handle(*signal));
-        }
-    };
-    thread::Builder::new().spawn(check).map(drop)
+    ctrlc::set_handler(move || handle(SIGINT)).map_err(io::Error::other)
 }
