@@ -191,7 +191,7 @@ fn answers_are_columns_of_tables() {
         ("tests.jsonl", of_tests.as_bytes()),
         ("train.jsonl", lines.as_bytes()),
     ]);
-    for (answer, left) in [("number", [1, 2, 3]), ("from", [0, 2, 3])] {
+    for (answer, left) in [("number", &[1, 2, 3][..]), ("from", &[0, 3])] {
         let run = |options: &str| bench.run_ok(&format!("corpus -q {options} --answer /{answer} --force --report r"));
         run("--column url -o out.parquet train.parquet --against tests.parquet");
         let rows = crate::parquet::read_with_marks(bench.read("out.parquet"));

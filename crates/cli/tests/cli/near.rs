@@ -343,25 +343,23 @@ fn texts_in_all_scripts_are_compared() {
 #[test]
 fn a_month_is_compared_with_the_folders_of_all_machines() {
     let words = |number: usize| (0..120).map(|i| format!("w{}", 120 * number + i)).collect::<Vec<_>>();
-    let file = |numbers: &[std::ops::Range<usize>], change: bool| -> String {
+    let file = |numbers: Vec<usize>, change: bool| -> String {
         let line = |number| {
             let mut words = words(number);
             words.extend(change.then(|| format!("changed{number}")));
             crate::documents::line(number, &words.join(" "))
         };
-        numbers.iter().cloned().flatten().map(line).collect()
+        numbers.into_iter().map(line).collect()
     };
+    let next = || (30..60).chain(90..100).collect();
     // Ten documents are on both machines.
-    let machines = [("a", file(&[0..50], false)), ("b", file(&[40..90], false))];
-    let bench = Bench::new(&[
-        ("copies", file(&[30..60, 90..100], false).as_bytes()),
-        ("changed", file(&[30..60, 90..100], true).as_bytes()),
-    ]);
+    let machines = [("a", file((0..50).collect(), false)), ("b", file((40..90).collect(), false))];
+    let bench = Bench::new(&[("copies", file(next(), false).as_bytes()), ("changed", file(next(), true).as_bytes())]);
     machines.iter().for_each(|(name, lines)| bench.write(name, lines.as_bytes()));
     let ids =
         |lines: &str| -> Vec<f64> { json_values(lines.as_bytes()).iter().map(|line| number(line, "id")).collect() };
     let new: Vec<f64> = (90..100).map(f64::from).collect();
-    for (step, next) in [
+    for (step, month) in [
         ("--near 0.8 ", "changed"),
         ("", "changed"),
         ("--drop-document ", "changed"),
@@ -374,7 +372,7 @@ fn a_month_is_compared_with_the_folders_of_all_machines() {
             assert!(text(&bench.read(&format!("{name}.out"))) == *lines, "{step}");
         }
         bench.run_ok("merge -p 1e-3 a.state b.state -o both.state");
-        assert_eq!(ids(&bench.run_ok(&format!("corpus -q {step}--state both.state {next}"))), new, "{step}");
+        assert_eq!(ids(&bench.run_ok(&format!("corpus -q {step}--state both.state {month}"))), new, "{step}");
         ["a.state", "b.state", "both.state"].iter().for_each(|state| fs::remove_file(bench.path(state)).unwrap());
     }
     let run = |step: &str| bench.run_ok(&format!("corpus -q {step} --earlier a.out --earlier b.out changed"));
