@@ -207,9 +207,9 @@ def main():
     print("mean recall:", ", ".join(CHANGES))
     for form, recalls in by_change.items():
         print(f"{form:16}", " ".join(f"{sum(these) / len(these):5.3f}" for these in zip(*recalls)))
-    for second in (False, True):
-        print(f"short tests, the {'second' if second else 'first'} set")
-        short_tests(bloomline, folder, second)
+    for name in against_short.SETS:
+        print(f"short tests, the {name} set")
+        short_tests(bloomline, folder, name)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import sys
 import time
 from pathlib import Path
 
-from against_short import CHANGES, FIRST, ITEMS, WIDE, Planted, timed, told
+from against_short import CHANGES, ITEMS, SETS, WIDE, Planted, timed, told
 
 DECON = {
     "decon": [],
@@ -65,10 +65,10 @@ def datatrove(language, own, n, documents):
 
 def main():
     folder, program = Path(sys.argv[1]), sys.argv[2]
-    for second in (False, True):
-        for language in FIRST:
+    for of, rule in SETS.items():
+        for language in rule.paths:
             wide = language in WIDE
-            planted = Planted(folder / "root", language, second, *((6, 20) if wide else (5, 12)), ITEMS, list(CHANGES))
+            planted = Planted(folder / "root", language, of, *((6, 20) if wide else (5, 12)), ITEMS, list(CHANGES))
             own = folder / f"{language}-peers"
             planted.write(own)
             kilobytes = sum(len(text.encode()) for text, _, _ in planted.rows) / 1000

@@ -1,11 +1,13 @@
 """Tests of few words: recall, precision and time of `bloomline corpus --against`, in five languages and in code.
 
-`against.py` runs this. It makes two sets of items and documents. Rules were chosen by the first, and the second decides:
+`against.py` runs this. It makes three sets of items and documents. Rules are chosen by the first two. The third decides, and no rule
+is ever chosen by it:
 
 first    sentences of 5 to 12 words (6 to 20 characters of Japanese and Chinese), from each eighth piece of Debian's handbook,
          reference and installation guide; documents are the other pieces, of four paragraphs; lines of Django and Go
 second   headings, list items and other short paragraphs of each fifth page of GIMP's and LibreOffice's help; documents are the
          other pages, up to twelve paragraphs; lines of Ruby and Boost
+third    sentences of each sixth manual page; documents are the other pages, up to eight paragraphs; lines of Perl and GTK
 
 An item is planted within paragraphs of six documents: unchanged, and with the changes of CHANGES. Each third item has an answer,
 its last word or two; the rest is its text. One more document for each item, the near miss, must be kept:
@@ -18,6 +20,7 @@ A removal is correct if the item was planted in the document, or if the document
 here. Items of four words (four or five characters) are planted unchanged and in another case, and counted apart.
 """
 
+import gzip
 import hashlib
 import json
 import random
@@ -26,6 +29,7 @@ import resource
 import subprocess
 import unicodedata
 from collections import Counter
+from typing import NamedTuple
 
 from corpus import decoded, of_html
 
@@ -51,8 +55,35 @@ SECOND = {
     "zh": ["gimp-help-zh-cn", "libreoffice-help-zh-cn"],
     "code": ["libruby3.1", "libboost1.74-dev/usr/include/boost/asio"],
 }
-CODE = (".py", ".go", ".rb", ".hpp")
-PACKAGES = {path.split("/")[0] for paths in (*FIRST.values(), *SECOND.values()) for path in paths}
+THIRD = {
+    "en": ["manpages/usr/share/man", "manpages-dev/usr/share/man"],
+    "de": ["manpages-de/usr/share/man/de"],
+    "fr": ["manpages-fr/usr/share/man/fr"],
+    "ja": ["manpages-ja/usr/share/man/ja"],
+    "zh": ["manpages-zh/usr/share/man/zh_CN"],
+    "code": ["perl-modules-5.36/usr/share/perl", "libgtk-3-dev/usr/include/gtk-3.0/gtk"],
+}
+
+
+class Rule(NamedTuple):
+    """A set: its files and seed, the share of pages or of pieces that is held out for items, and the paragraphs of a document."""
+
+    paths: dict
+    seed: str
+    holds_pages: bool
+    one_of: int
+    takes_sentences: bool
+    size: int
+
+
+SETS = {
+    "first": Rule(FIRST, "False", False, 8, True, 4),
+    "second": Rule(SECOND, "True", True, 5, False, 12),
+    "third": Rule(THIRD, "third", True, 6, True, 8),
+}
+CODE = (".py", ".go", ".rb", ".hpp", ".pm", ".h")
+PROSE = (".html", ".gz")
+PACKAGES = {path.split("/")[0] for rule in SETS.values() for paths in rule.paths.values() for path in paths}
 
 
 def words(text, language):
@@ -69,16 +100,28 @@ def spans(text, language):
     return [match.span() for match in pattern.finditer(text)]
 
 
+def of_manual(page):
+    """The paragraphs of a manual page in troff, without headings and what is set as typed."""
+    page = re.sub(r"(?ms)^\.(?:nf|EX|TS).*?^\.(?:fi|EE|TE)|^[.']\\\".*?$|^\.(?:SH|SS|TH|Sh|Ss|Dd|Dt|Os) .*?$", ".PP", page)
+    page = re.sub(r"(?m)^[.'] *(?:[BIR]{1,2}|SM|SB) +(.*)$", lambda line: line[1].replace('"', ""), page)
+    page = re.sub(r"(?m)^[.'].*$", "\0", page)
+    page = re.sub(r"\\f(?:\(..|\[.*?\]|.)|\\[&/,:%|^]|\\s[-+]?\d|\\\*\(..", "", page)
+    page = page.replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\").replace("\\~", " ").replace("\\ ", " ")
+    return [" ".join(re.sub(r"\\(?:\(..|\[.*?\])", " ", part).split()) for part in page.split("\0")]
+
+
 def paragraphs(path, language):
+    data = path.read_bytes()
     if language == "code":
-        return [line.rstrip() for line in decoded(path.read_bytes()).split("\n") if line.strip()]
-    return [p for p in of_html(decoded(path.read_bytes())) if len(words(p, language)) > 3]
+        return [line.rstrip() for line in decoded(data).split("\n") if line.strip()]
+    parts = of_manual(decoded(gzip.decompress(data))) if path.suffix == ".gz" else of_html(decoded(data))
+    return [p for p in parts if len(words(p, language)) > 3]
 
 
 def pages(root, paths, language):
     for where in paths:
         for folder in sorted(root.glob(where)):
-            found = (path for path in sorted(folder.rglob("*")) if path.suffix in (CODE if language == "code" else ".html"))
+            found = (path for path in sorted(folder.rglob("*")) if path.suffix in (CODE if language == "code" else PROSE))
             yield from (own for path in found if path.is_file() and (own := paragraphs(path, language)))
 
 
@@ -92,18 +135,18 @@ def fits(text, language, least, most):
     return least <= count <= most and (language not in WIDE or 2 * len(CJK.findall(text)) > len(text))
 
 
-def of_set(root, second, language, limit):
+def of_set(root, rule, language, limit):
     """The texts that may be items, and the documents, as lists of lines."""
     items, documents = [], []
-    size = 40 if language == "code" else 12 if second else 4
+    size = 40 if language == "code" else rule.size
     number = 0
-    for page in pages(root, (SECOND if second else FIRST)[language], language):
-        held = hashlib.md5("\n".join(page).encode()).digest()[0] % 5 == 0
+    for page in pages(root, rule.paths[language], language):
+        held = hashlib.md5("\n".join(page).encode()).digest()[0] % rule.one_of == 0
         for i in range(0, len(page), size):
             number += 1
             piece = page[i : i + size]
-            if held if second else number % 8 == 0:
-                items += piece if second or language == "code" else [s for p in piece for s in sentences(p)]
+            if held if rule.holds_pages else number % rule.one_of == 0:
+                items += [s for p in piece for s in sentences(p)] if rule.takes_sentences and language != "code" else piece
             else:
                 documents.append(piece)
     # A page of code is known by its first lines, and a set of code has no more documents than others.
@@ -173,10 +216,10 @@ def has_run(these, run):
 class Planted:
     """Items, and documents with what is planted in each: the number of the item and the change or the near miss."""
 
-    def __init__(self, root, language, second, least, most, count, changes, limit=8000):
-        random.seed(f"{language} {second} {least}")
+    def __init__(self, root, language, name, least, most, count, changes, limit=8000):
+        random.seed(f"{language} {SETS[name].seed} {least}")
         self.language = language
-        texts, documents = of_set(root, second, language, limit)
+        texts, documents = of_set(root, SETS[name], language, limit)
         parts = [words("\n".join(document), language) for document in documents]
         texts = [text for text in texts if fits(text, language, least, most)]
         random.shuffle(texts)
@@ -285,19 +328,19 @@ def ngram(language):
     return ["--ngram", "20"] if language in WIDE else []
 
 
-def short_tests(bloomline, folder, second):
-    """Prints what is found of one set."""
+def short_tests(bloomline, folder, name):
+    """Prints what is found of a set."""
     for language in FIRST:
         wide = language in WIDE
-        planted = Planted(folder / "root", language, second, *((6, 20) if wide else (5, 12)), ITEMS, list(CHANGES))
-        own = folder / f"{language}-{'second' if second else 'first'}"
+        planted = Planted(folder / "root", language, name, *((6, 20) if wide else (5, 12)), ITEMS, list(CHANGES))
+        own = folder / f"{language}-{name}"
         planted.write(own)
         size = sum(len(text.encode()) for text, _, _ in planted.rows)
         command = [bloomline, "corpus", "-q", "-j1", *ngram(language), own / "documents.jsonl", "--against"]
-        for name, options in [("whole", [own / "whole.jsonl"]), ("with answers", [own / "tests.jsonl", "--answer", "/answer"])]:
+        for which, options in [("whole", [own / "whole.jsonl"]), ("with answers", [own / "tests.jsonl", "--answer", "/answer"])]:
             gone, seconds = removed([*command, *options], len(planted.rows))
-            print(f"{language} {name:12} {told(planted.counts(gone))}; {1e9 * seconds / size:.1f} µs a kB", flush=True)
-        four = Planted(folder / "root", language, second, *((4, 5) if wide else (4, 4)), 50, ["none", "case"])
+            print(f"{language} {which:12} {told(planted.counts(gone))}; {1e9 * seconds / size:.1f} µs a kB", flush=True)
+        four = Planted(folder / "root", language, name, *((4, 5) if wide else (4, 4)), 50, ["none", "case"])
         four.write(own / "four")
         command = [bloomline, "corpus", "-q", *ngram(language), "--min-ngram", "4", own / "four/documents.jsonl"]
         gone, _ = removed([*command, "--against", own / "four/whole.jsonl"], len(four.rows))

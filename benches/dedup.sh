@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Times `bloomline dedup`: beside other tools that remove repeated lines or count them, and on eight compressed shards; and `bloomline
-# not-in` beside others that tell what one file has and another has not. Whole commands read from the page cache and write to memory.
-# They take turns, so that a noisy machine is noisy for all; medians are printed.
+# Times `bloomline dedup` beside other tools that count repeated lines, and on eight compressed shards; and `bloomline not-in` beside
+# others that tell what one file has and another has not (`dedup_chart.py` has those that print each line once). Whole commands read
+# from the page cache and write to memory. They take turns, so that a noisy machine is noisy for all; medians are printed.
 #
 #   tests/data/make-large.sh /tmp/large
 #   apt-get install time gawk                   # GNU time measures; Debian's own awk is another one
-#   cargo install xuniq huniq ripuniq runiq     # those of them that are there take part; rling and DuckDB's program, too
+#   cargo install huniq                         # if it is there, it takes part; rling and DuckDB's program, too
 #   benches/dedup.sh /tmp/large/paths.txt
 set -euo pipefail
 
@@ -50,10 +50,6 @@ lines() { wc -l <out; }
 bytes() { du -sb --apparent-size out | cut -f1; }
 
 cat "$input" >"/dev/null"
-turns lines "bloomline dedup -p 0.01" "bloomline dedup -p 1e-6" "bloomline dedup -p 0.01 -j 1" \
-    xuniq huniq ripuniq runiq "runiq -f compact" "sort -u --parallel=2" "awk '!seen[\$0]++'"
-
-echo
 turns lines "bloomline dedup -c" "huniq -c" "sh -c 'sort --parallel=2 | uniq -c'" "awk '{ n[\$0]++ } END { for (l in n) print n[l], l }'" \
     "bloomline dedup --repeated" "sh -c 'sort --parallel=2 | uniq -d'" \
     "bloomline dedup --unique" "sh -c 'sort --parallel=2 | uniq -u'" \

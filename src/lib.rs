@@ -67,7 +67,7 @@
 //! Without default features the filters need only `alloc`. A release build takes 21 CPU seconds with default features, and 14
 //! with `std` alone. In both, 6 go to `wide`, the vectors of the portable kernel (Intel Xeon, 2026-11-26).
 //!
-//! Two packages build on this one: [`bloomline-redis`](https://docs.rs/bloomline-redis) shares one filter among many machines,
+//! Other packages build on this one: [`bloomline-redis`](https://docs.rs/bloomline-redis) shares one filter among many machines,
 //! and [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents.
 //!
 //! # More

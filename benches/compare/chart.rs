@@ -43,29 +43,57 @@ pub struct Panel {
     pub series: Vec<Series>,
 }
 
-/// Draws the panels, which show the same series, as SVG.
+/// Draws the panels as SVG. In a file, the legend is below them.
 pub fn draw(title: &str, panels: &[Panel], medium: Medium) -> String {
-    let legend = &panels[0].series;
-    let columns = if legend.iter().any(|series| series.name.len() > 13) { 2 } else { 3 };
+    let mut named: Vec<&Series> = Vec::new();
+    if let Medium::File = medium {
+        for series in panels.iter().flat_map(|panel| &panel.series) {
+            if named.iter().all(|other| other.name != series.name) {
+                named.push(series);
+            }
+        }
+    }
     let below = PANEL * panels.len() as f64;
-    let height = below + LEGEND_ROW * legend.len().div_ceil(columns) as f64 + 16.0;
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" fill=\"none\" \
-         font-family=\"sans-serif\" font-size=\"32\"><title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
-        escaped(title),
-        medium.ink("background")
-    );
+    let mut svg = open(below + legend_height(&named), medium);
+    svg += &format!("<title>{}</title>\n", escaped(title));
     for (i, panel) in panels.iter().enumerate() {
         svg += &draw_panel(panel, PANEL * i as f64, medium);
     }
-    for (i, Series { name, stroke, .. }) in legend.iter().enumerate() {
+    svg + &draw_legend(&named, below, medium) + "</svg>"
+}
+
+/// Draws a legend alone as SVG.
+pub fn legend(series: &[&Series], medium: Medium) -> String {
+    open(legend_height(series), medium) + "<title>Legend</title>\n" + &draw_legend(series, 0.0, medium) + "</svg>"
+}
+
+fn open(height: f64, medium: Medium) -> String {
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" viewBox=\"0 0 {WIDTH} {height}\" fill=\"none\" \
+         font-family=\"sans-serif\" font-size=\"32\">\n<rect width=\"100%\" height=\"100%\" fill=\"{}\"/>\n",
+        medium.ink("background")
+    )
+}
+
+fn legend_columns(series: &[&Series]) -> usize {
+    if series.iter().any(|series| series.name.len() > 13) { 2 } else { 3 }
+}
+
+fn legend_height(series: &[&Series]) -> f64 {
+    LEGEND_ROW * series.len().div_ceil(legend_columns(series)) as f64 + 16.0
+}
+
+fn draw_legend(series: &[&Series], top: f64, medium: Medium) -> String {
+    let columns = legend_columns(series);
+    let mut svg = String::new();
+    for (i, Series { name, stroke, .. }) in series.iter().enumerate() {
         let (x, y) =
-            (30.0 + WIDTH / columns as f64 * (i % columns) as f64, below + 24.0 + LEGEND_ROW * (i / columns) as f64);
+            (30.0 + WIDTH / columns as f64 * (i % columns) as f64, top + 24.0 + LEGEND_ROW * (i / columns) as f64);
         svg += &line(&[(x, y), (x + 64.0, y)], *stroke, medium);
         svg += &marker((x + 32.0, y), *stroke, medium);
         svg += &write(name, (x + 78.0, y + 11.0), "start", medium);
     }
-    svg + "</svg>"
+    svg
 }
 
 fn draw_panel(panel: &Panel, top: f64, medium: Medium) -> String {

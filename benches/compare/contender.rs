@@ -27,6 +27,7 @@ pub fn boxed(contender: impl Contender + 'static) -> BoxedContender {
 }
 
 /// Answers key by key, and returns how many answers were `true`.
+#[inline(always)] // into a loop of `dispatch!`
 pub fn one_by_one(hashes: &[u64], answers: &mut [bool], mut operation: impl FnMut(u64) -> bool) -> usize {
     let answer = |(answer, hash): (&mut bool, &u64)| {
         *answer = operation(*hash);

@@ -1,6 +1,6 @@
 //! The kinds of filters that are compared: the layouts of the library, and the peers.
 
-use super::contender::{BoxedContender, Contender, boxed};
+use super::contender::{BoxedContender, Contender, boxed, contender, one_by_one};
 use super::fingerprints::{
     cuckoo_for_memory, fuse_build_bytes, fuse_for_memory, fuse_for_rate, quotient_for_memory, quotient_for_rate,
 };
@@ -10,7 +10,7 @@ use bloomfilter::Bloom;
 use bloomline::variants::{
     ClassicBloomFilter, CountingBloomFilter, RegisterBloomFilter, SplitBlockBloomFilter, TwoBlockBloomFilter,
 };
-use bloomline::{BloomFilter, BuildError};
+use bloomline::{BloomFilter, BuildError, dispatch};
 use bloomline_benches::layout::LayoutFilter;
 use fastbloom::BloomFilter as Fastbloom;
 
@@ -24,9 +24,13 @@ pub struct Kind {
     pub name: &'static str,
     /// The crate of a peer; `None` for the library's layouts.
     pub peer: Option<&'static str>,
-    /// The fastest public interface, which is measured.
+    /// The public interface that is measured.
     pub interface: &'static str,
-    /// The stroke in plots. The hue is that of the layout; the library's lines are solid.
+    /// True if the interface takes many keys in a call.
+    pub batch: bool,
+    /// True if keys can be removed.
+    pub removes: bool,
+    /// The stroke in plots. The hue is that of the layout; batches are solid.
     pub stroke: Stroke,
     /// Of a static kind, which is built once of all keys: the memory that the build takes beside the filter.
     pub build_bytes: Option<fn(keys: u64) -> u64>,
@@ -37,15 +41,17 @@ pub struct Kind {
 }
 
 impl Kind {
-    const fn layout<L: LayoutFilter + 'static>(hue: usize) -> Self {
+    const fn layout<L: LayoutFilter + 'static>(name: &'static str, hue: usize, removes: bool) -> Self {
         Self {
-            name: L::NAME,
+            name,
             peer: None,
             interface: "insert_hashes, contains_hashes: batches",
+            batch: true,
+            removes,
             stroke: Stroke { hue, dash: 0 },
             build_bytes: None,
-            for_memory: |bytes, keys| ours(L::for_memory(bytes, keys)),
-            for_rate: Some(|keys, rate| ours(L::for_rate(keys, rate))),
+            for_memory: |bytes, keys| made(L::for_memory(bytes, keys).map(Batches)),
+            for_rate: Some(|keys, rate| made(L::for_rate(keys, rate).map(Batches))),
         }
     }
 }
@@ -53,16 +59,40 @@ impl Kind {
 /// All kinds, in the order of the tables. A peer has the hue of the layout that it implements. Other Bloom filters are grey,
 /// and filters of fingerprints have the colour of the text.
 pub const KINDS: &[Kind] = &[
-    Kind::layout::<BloomFilter>(0),
-    Kind::layout::<TwoBlockBloomFilter>(4),
-    Kind::layout::<ClassicBloomFilter>(1),
-    Kind::layout::<SplitBlockBloomFilter>(2),
-    Kind::layout::<RegisterBloomFilter>(3),
-    Kind::layout::<CountingBloomFilter>(5),
+    Kind {
+        name: "BloomFilter",
+        peer: None,
+        interface: "insert_hash, contains_hash: a call for each key",
+        batch: false,
+        removes: false,
+        stroke: Stroke { hue: 0, dash: 1 },
+        build_bytes: None,
+        for_memory: |bytes, keys| made(BloomFilter::for_memory(bytes, keys).map(Calls)),
+        for_rate: Some(|keys, rate| made(BloomFilter::new(keys, rate).map(Calls))),
+    },
+    Kind {
+        name: "BloomFilter dispatch!",
+        peer: None,
+        interface: "insert_hash, contains_hash in a loop within dispatch!",
+        batch: false,
+        removes: false,
+        stroke: Stroke { hue: 0, dash: 2 },
+        build_bytes: None,
+        for_memory: |bytes, keys| made(BloomFilter::for_memory(bytes, keys).map(Dispatched)),
+        for_rate: Some(|keys, rate| made(BloomFilter::new(keys, rate).map(Dispatched))),
+    },
+    Kind::layout::<BloomFilter>("BloomFilter batch", 0, false),
+    Kind::layout::<TwoBlockBloomFilter>("two-block batch", 4, false),
+    Kind::layout::<ClassicBloomFilter>("classic batch", 1, false),
+    Kind::layout::<SplitBlockBloomFilter>("split-block batch", 2, false),
+    Kind::layout::<RegisterBloomFilter>("register batch", 3, false),
+    Kind::layout::<CountingBloomFilter>("counting batch", 5, true),
     Kind {
         name: "fastbloom",
         peer: Some("fastbloom 0.17"),
         interface: "insert_hash, contains_hash",
+        batch: false,
+        removes: false,
         stroke: Stroke { hue: 1, dash: 1 },
         build_bytes: None,
         for_memory: |bytes, keys| {
@@ -76,6 +106,8 @@ pub const KINDS: &[Kind] = &[
         name: "sbbf-rs",
         peer: Some("sbbf-rs-safe 0.3"),
         interface: "insert_hash, contains_hash; cannot be asked for a rate",
+        batch: false,
+        removes: false,
         stroke: Stroke { hue: 2, dash: 1 },
         build_bytes: None,
         // It takes bits a key and keys: 8 bits for each of as many keys as there are bytes.
@@ -86,6 +118,8 @@ pub const KINDS: &[Kind] = &[
         name: "bloomfilter",
         peer: Some("bloomfilter 3"),
         interface: "check_and_set, check; takes no hash, so its own SipHash of the u64 is in its times",
+        batch: false,
+        removes: false,
         stroke: Stroke { hue: 1, dash: 2 },
         build_bytes: None,
         for_memory: |bytes, keys| {
@@ -100,6 +134,8 @@ pub const KINDS: &[Kind] = &[
         name: "bloomcraft",
         peer: Some("bloomcraft 0.1"),
         interface: "RegisterBlockedBloomFilter::insert, contains; blocks are a power of two; does not tell whether a key is new",
+        batch: false,
+        removes: false,
         stroke: Stroke { hue: 6, dash: 1 },
         build_bytes: None,
         for_memory: bloomcraft_for_memory,
@@ -109,6 +145,8 @@ pub const KINDS: &[Kind] = &[
         name: "quotient",
         peer: Some("qfilter 0.3"),
         interface: "insert_fingerprint, contains_fingerprint; slots are a power of two",
+        batch: false,
+        removes: true,
         stroke: Stroke { hue: 7, dash: 1 },
         build_bytes: None,
         for_memory: quotient_for_memory,
@@ -118,6 +156,8 @@ pub const KINDS: &[Kind] = &[
         name: "cuckoo",
         peer: Some("valkey-cuckoo 0.2"),
         interface: "test_and_add, contains; fingerprints have 8 bits, so it cannot be asked for a rate; buckets are a power of two",
+        batch: false,
+        removes: true,
         stroke: Stroke { hue: 7, dash: 2 },
         build_bytes: None,
         for_memory: cuckoo_for_memory,
@@ -127,6 +167,8 @@ pub const KINDS: &[Kind] = &[
         name: "binary fuse",
         peer: Some("xorf 0.13"),
         interface: "BinaryFuse8, BinaryFuse16 or BinaryFuse32: try_from, contains",
+        batch: false,
+        removes: false,
         stroke: Stroke { hue: 7, dash: 3 },
         build_bytes: Some(fuse_build_bytes),
         for_memory: fuse_for_memory,
@@ -134,20 +176,56 @@ pub const KINDS: &[Kind] = &[
     },
 ];
 
-/// A layout of the library. The wrapper lets peers implement [`Contender`] themselves.
-struct Ours<L>(L);
+/// A layout of the library, by batches. The wrappers let peers implement [`Contender`] themselves.
+struct Batches<L>(L);
 
-fn ours(filter: Result<impl LayoutFilter + 'static, BuildError>) -> BoxedContender {
-    filter.map_or_else(|error| Err(error.to_string()), |filter| boxed(Ours(filter)))
+/// A `BloomFilter`, by a call for each key.
+struct Calls(BloomFilter);
+
+/// A `BloomFilter`, by a loop that is compiled for this CPU.
+struct Dispatched(BloomFilter);
+
+fn made(filter: Result<impl Contender + 'static, BuildError>) -> BoxedContender {
+    filter.map_or_else(|error| Err(error.to_string()), boxed)
 }
 
-impl<L: LayoutFilter> Contender for Ours<L> {
+impl<L: LayoutFilter> Contender for Batches<L> {
     fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         self.0.insert_hashes(hashes, new)
     }
 
     fn contains(&self, hashes: &[u64], found: &mut [bool]) -> usize {
         self.0.contains_hashes(hashes, found)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
+    fn probes(&self) -> u32 {
+        self.0.probes()
+    }
+
+    fn modelled_fpr(&self, keys: u64) -> f64 {
+        self.0.expected_fpr(keys)
+    }
+}
+
+contender! { Calls, |filter, hash, keys|
+    insert: filter.0.insert_hash(hash),
+    contains: filter.0.contains_hash(hash),
+    bytes: filter.0.memory_bytes(),
+    probes: filter.0.probes(),
+    rate: filter.0.expected_fpr(keys)
+}
+
+impl Contender for Dispatched {
+    fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
+        dispatch!(&mut self.0, |mut view| one_by_one(hashes, new, |hash| view.insert_hash(hash)))
+    }
+
+    fn contains(&self, hashes: &[u64], found: &mut [bool]) -> usize {
+        dispatch!(&self.0, |view| one_by_one(hashes, found, |hash| view.contains_hash(hash)))
     }
 
     fn memory_bytes(&self) -> usize {

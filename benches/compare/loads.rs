@@ -28,19 +28,19 @@ pub struct LoadKind {
 /// All kinds.
 pub const LOADS: &[LoadKind] = &[
     LoadKind {
-        contender: "words4",
+        contender: "BloomFilter batch",
         operation: "bulk load",
         interface: "BloomFilter::par_insert of Hashes",
         make: |bytes, keys| Ok(Box::new(BloomFilter::builder().memory(bytes).expected_keys(keys).build()?)),
     },
     LoadKind {
-        contender: "words4",
+        contender: "BloomFilter batch",
         operation: "atomic insert",
         interface: "AtomicBloomFilter::insert_hashes",
         make: |bytes, keys| Ok(Box::new(AtomicBloomFilter::builder().memory(bytes).expected_keys(keys).build()?)),
     },
     LoadKind {
-        contender: "classic",
+        contender: "classic batch",
         operation: "atomic insert",
         interface: "AtomicClassicBloomFilter::insert_hashes",
         make: |bytes, keys| {
@@ -48,7 +48,7 @@ pub const LOADS: &[LoadKind] = &[
         },
     },
     LoadKind {
-        contender: "register",
+        contender: "register batch",
         operation: "atomic insert",
         interface: "RegisterBloomFilter::insert_hashes",
         make: |bytes, keys| Ok(Box::new(RegisterBloomFilter::builder().memory(bytes).expected_keys(keys).build()?)),

@@ -14,6 +14,7 @@ mod peers;
 mod plots;
 mod prehashed;
 mod rates;
+mod recommendation;
 mod result;
 mod text;
 
@@ -22,7 +23,7 @@ use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use kinds::{KINDS, Kind};
 use loads::{LOADS, LoadKind};
 use machine::Machine;
-use measure::Method;
+use measure::{Equal, Method};
 use options::Options;
 use paint::Medium;
 use rayon::ThreadPoolBuilder;
@@ -34,6 +35,8 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime};
 
 const QUICK_SIZES: [usize; 3] = [256 << 10, 4 << 20, 64 << 20];
+/// The rate of the filters that are compared at equal rates.
+const EQUAL_RATE: f64 = 0.01;
 const FULL_SIZES: [usize; 4] = [256 << 10, 16 << 20, 256 << 20, 1 << 30];
 
 fn main() -> ExitCode {
@@ -112,17 +115,24 @@ fn measure(options: &Options) -> Result<Comparison, String> {
             ProgressStyle::with_template("{bar:10} {percent} %  {elapsed}  {wide_msg}").expect("the template is right"),
         ),
     };
+    // Its filters may need more memory than the size, so the largest is not taken.
+    let equal_rate_size = sizes[sizes.len().saturating_sub(2)];
     for &bytes in &sizes {
         let (contender, load) = method.work(bytes);
-        method.progress.inc_length(contender * kinds.len() as u64 + load * load_kinds.len() as u64);
+        let passes = kinds.len() * if bytes == equal_rate_size { 2 } else { 1 };
+        method.progress.inc_length(contender * passes as u64 + load * load_kinds.len() as u64);
     }
     let (mut rows, mut loads, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for &bytes in &sizes {
-        rows.extend(measure::speeds(&method, &kinds, bytes, &mut left_out));
+        rows.extend(measure::speeds(&method, &kinds, bytes, Equal::Memory, &mut left_out));
         loads.extend(measure::loads(&method, &load_kinds, bytes)?);
     }
+    let rated: Vec<&Kind> = kinds.iter().copied().filter(|kind| kind.for_rate.is_some()).collect();
+    let equal_rate_rows = measure::speeds(&method, &rated, equal_rate_size, Equal::Rate(EQUAL_RATE), &mut left_out);
     let requested: &[f64] = if *full { &[0.05, 1e-2, 1e-3, 1e-4, 1e-5] } else { &[0.05, 1e-2, 1e-3, 1e-4] };
-    let rates = rates::measured(&kinds, requested, method.round_keys / 6, method.round_keys, &mut left_out);
+    // Calls and batches share a layout.
+    let layouts: Vec<&Kind> = kinds.iter().copied().filter(|kind| kind.peer.is_some() || kind.batch).collect();
+    let rates = rates::measured(&layouts, requested, method.round_keys / 6, method.round_keys, &mut left_out);
     method.progress.finish_and_clear();
     let arguments = std::env::args_os().skip(1).map(|argument| format!(" {}", argument.to_string_lossy()));
     Ok(Comparison {
@@ -137,9 +147,11 @@ fn measure(options: &Options) -> Result<Comparison, String> {
         contenders: kinds.iter().map(|kind| entry(kind)).collect(),
         left_out,
         rows,
+        equal_rate: EQUAL_RATE,
+        equal_rate_rows,
         loads,
         rates,
-        models: kinds.iter().filter(|kind| kind.peer.is_none()).map(|kind| rates::model(kind)).collect(),
+        models: kinds.iter().filter(|kind| kind.peer.is_none() && kind.batch).map(|kind| rates::model(kind)).collect(),
     })
 }
 
@@ -149,6 +161,8 @@ fn entry(kind: &Kind) -> Entry {
         fixed: kind.build_bytes.is_some(),
         peer: kind.peer.map(str::to_owned),
         interface: kind.interface.to_owned(),
+        batch: kind.batch,
+        removes: kind.removes,
     }
 }
 

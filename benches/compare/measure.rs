@@ -1,6 +1,6 @@
 //! Speeds: the contenders of one size take turns, so that a noisy machine is noisy for all.
 
-use super::contender::Contender;
+use super::contender::{BoxedContender, Contender};
 use super::kinds::Kind;
 use super::loads::{LoadKind, on_threads};
 use super::machine;
@@ -94,6 +94,23 @@ impl Method {
     }
 }
 
+/// The property that the filters of a table have in common, beside their keys.
+#[derive(Clone, Copy)]
+pub enum Equal {
+    Memory,
+    Rate(f64),
+}
+
+impl Equal {
+    fn make(self, kind: &Kind, bytes: usize, keys: u64) -> BoxedContender {
+        match (self, kind.for_rate) {
+            (Self::Memory, _) => (kind.for_memory)(bytes, keys),
+            (Self::Rate(rate), Some(for_rate)) => for_rate(keys, rate),
+            (Self::Rate(_), None) => Err("it cannot be asked for a rate".to_owned()),
+        }
+    }
+}
+
 /// The memory that a size needs: to take turns, all its filters are in memory at once.
 pub fn memory_needed(bytes: usize, filters: usize) -> u64 {
     /// Keys, answers, and the room that a bulk load takes.
@@ -111,10 +128,10 @@ struct Filled<'a> {
 }
 
 /// A row for each contender at one size, but for those that are left out.
-pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec<LeftOut>) -> Vec<Row> {
+pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, equal: Equal, left_out: &mut Vec<LeftOut>) -> Vec<Row> {
     /// The place of half hits in [`HITS`].
     const HALF: usize = 1;
-    let filled = fill(method, kinds, bytes, left_out);
+    let filled = fill(method, kinds, bytes, equal, left_out);
     let (keys, count) = (method.keys(bytes), method.round_keys);
     let probes = HITS.map(|(percent, _)| probe_keys(count as usize, keys.min(count), percent));
     let found = RefCell::new(vec![false; count as usize]);
@@ -164,10 +181,16 @@ pub fn speeds(method: &Method, kinds: &[&Kind], bytes: usize, left_out: &mut Vec
 }
 
 /// Contenders at their planned load, and the times that it took.
-fn fill<'a>(method: &Method, kinds: &[&'a Kind], bytes: usize, left_out: &mut Vec<LeftOut>) -> Vec<Filled<'a>> {
-    let mut filled = fill_first_part(method, kinds, bytes, left_out);
+fn fill<'a>(
+    method: &Method,
+    kinds: &[&'a Kind],
+    bytes: usize,
+    equal: Equal,
+    left_out: &mut Vec<LeftOut>,
+) -> Vec<Filled<'a>> {
+    let mut filled = fill_first_part(method, kinds, bytes, equal, left_out);
     match method.parts(bytes) {
-        1 => fill_again(method, bytes, &mut filled),
+        1 => fill_again(method, bytes, equal, &mut filled),
         parts => (1..parts).for_each(|part| insert_part(method, bytes, part, &mut filled)),
     }
     filled
@@ -178,6 +201,7 @@ fn fill_first_part<'a>(
     method: &Method,
     kinds: &[&'a Kind],
     bytes: usize,
+    equal: Equal,
     left_out: &mut Vec<LeftOut>,
 ) -> Vec<Filled<'a>> {
     let (keys, hashes) = (method.keys(bytes), method.part(bytes, 0));
@@ -195,12 +219,15 @@ fn fill_first_part<'a>(
         let before = machine::resident_bytes();
         let made = match build {
             Some(build) if all.is_none() => Err(format!("its build takes {} more memory", HumanBytes(build))),
-            _ => (kind.for_memory)(bytes, keys),
+            _ => equal.make(kind, bytes, keys),
         };
         let mut filter = match made {
             Ok(filter) => filter,
             Err(reason) => {
-                let at = HumanBytes(bytes as u64).to_string();
+                let at = match equal {
+                    Equal::Memory => HumanBytes(bytes as u64).to_string(),
+                    Equal::Rate(rate) => format!("a rate of {rate} for {keys} keys"),
+                };
                 left_out.push(LeftOut { contender: kind.name.to_owned(), at, reason });
                 continue;
             }
@@ -220,14 +247,14 @@ fn fill_first_part<'a>(
 }
 
 /// Fills small filters anew in each round.
-fn fill_again(method: &Method, bytes: usize, filled: &mut [Filled]) {
+fn fill_again(method: &Method, bytes: usize, equal: Equal, filled: &mut [Filled]) {
     let (keys, fills, hashes) = (method.keys(bytes), method.fills(bytes), method.part(bytes, 0));
     let mut new = vec![true; hashes.len()];
     for _ in 0..method.rounds {
         for Filled { kind, filter, inserts, .. } in &mut *filled {
             let mut time = Duration::ZERO;
             for _ in 0..fills {
-                if let Ok(empty) = (kind.for_memory)(bytes, keys) {
+                if let Ok(empty) = equal.make(kind, bytes, keys) {
                     *filter = empty;
                 }
                 time += method.insert(bytes, kind, filter.as_mut(), &hashes, &mut new);

@@ -1,6 +1,6 @@
 //! The four plots.
 
-use super::chart::{Axis, Panel, Series, draw};
+use super::chart::{Axis, Panel, Series, draw, legend};
 use super::kinds::KINDS;
 use super::paint::{Medium, Stroke};
 use super::result::{Comparison, OnThreads, Row};
@@ -20,6 +20,18 @@ impl Plot {
     pub fn svg(&self, medium: Medium) -> String {
         draw(self.title, &self.panels, medium)
     }
+}
+
+/// Draws the legend of all plots.
+pub fn legend_of_all(comparison: &Comparison) -> String {
+    let series = |name: &str| Series {
+        name: comparison.label(name),
+        stroke: stroke(name),
+        line: Vec::new(),
+        markers: Vec::new(),
+    };
+    let series: Vec<_> = comparison.contenders.iter().map(|entry| series(&entry.name)).collect();
+    legend(&series.iter().collect::<Vec<_>>(), Medium::Page)
 }
 
 /// All four.
@@ -62,9 +74,7 @@ fn speed(comparison: &Comparison) -> Plot {
         caption: format!(
             "Lower is faster. A filter that fits a cache (L1, L2, L3) is fast in any layout. Beyond the caches, a key costs one \
              cache miss for each line that its bits are in, unless the lines are prefetched. All filters have {} bits a key, \
-             or as many as fit where sizes come in steps, and run on one thread. Peers are dashed, in the colour of the layout \
-             that they implement. Grey is another Bloom filter. Filters of fingerprints have the colour of the text. A static filter's \
-             insert is its build.",
+             or as many as fit where sizes come in steps, and run on one thread. A static filter's insert is its build.",
             comparison.bits_per_key
         ),
     }
@@ -105,7 +115,7 @@ fn rate(comparison: &Comparison) -> Plot {
         title: "False-positive rate by memory",
         panels: vec![panel],
         caption: "Lower is better. Lines are the models of the layouts, each with its best number of probes. Markers are \
-         measured, and each should lie on the line of its colour. Grey ones and those in the colour of the text have no line."
+         measured, and each should lie on the line of its colour. Grey markers and those in the colour of the text have no line."
             .to_owned(),
     }
 }
@@ -117,7 +127,7 @@ fn space(comparison: &Comparison) -> Plot {
         let line: Vec<_> = points.filter(|(_, bits)| *bits <= MAX_BITS).collect();
         // One marker for each power of ten.
         let markers = line.iter().copied().filter(|(x, _)| (x - x.round()).abs() < 1e-9).collect();
-        Series { name: model.contender.clone(), stroke: stroke(&model.contender), line, markers }
+        Series { name: comparison.label(&model.contender), stroke: stroke(&model.contender), line, markers }
     });
     let panel = Panel {
         title: "bits a key",
@@ -143,48 +153,44 @@ fn space(comparison: &Comparison) -> Plot {
 
 fn threads(comparison: &Comparison) -> Plot {
     let largest = comparison.rows.iter().map(|row| row.size_bytes).max().unwrap_or(0);
-    let rows: Vec<_> = comparison.rows.iter().filter(|row| row.size_bytes == largest).collect();
-    let mut lines = Vec::new();
     // Few enough to tell apart; the tables have all.
-    let shown_names = ["words4", "classic", "fastbloom", "sbbf-rs"];
-    let mut shown: Vec<_> = rows.iter().filter(|row| shown_names.contains(&row.contender.as_str())).collect();
-    if shown.is_empty() {
-        shown = rows.iter().take(shown_names.len()).collect();
-    }
-    for (dash, row) in shown.into_iter().enumerate() {
-        lines.push((format!("{}: query", row.contender), Stroke { hue: 0, dash }, &row.query_threads));
-        for load in comparison.loads.iter().filter(|load| load.size_bytes == largest && load.contender == row.contender)
-        {
-            let hue = if load.operation == "bulk load" { 2 } else { 1 };
-            lines.push((format!("{}: {}", load.contender, load.operation), Stroke { hue, dash }, &load.threads));
-        }
-    }
-    let speed = |at: &OnThreads| 1e3 / at.time.median;
-    let series = |(name, stroke, at): (String, Stroke, &Vec<OnThreads>)| {
-        let points: Vec<_> = at.iter().map(|at| ((at.threads as f64).log2(), speed(at).log10())).collect();
-        Series { name, stroke, line: points.clone(), markers: points }
+    const SHOWN: [&str; 4] = ["BloomFilter batch", "classic batch", "fastbloom", "sbbf-rs"];
+    let rows =
+        comparison.rows.iter().filter(|row| row.size_bytes == largest && SHOWN.contains(&row.contender.as_str()));
+    let queries: Vec<_> = rows.map(|row| (&row.contender, &row.query_threads)).collect();
+    let loads = |operation| {
+        let loads = comparison.loads.iter().filter(|load| load.size_bytes == largest && load.operation == operation);
+        loads.map(|load| (&load.contender, &load.threads)).collect()
     };
-    let counts: Vec<usize> = lines.first().map_or_else(Vec::new, |(_, _, at)| at.iter().map(|at| at.threads).collect());
-    let max = counts.last().map_or(0.0, |&threads| (threads as f64).log2());
-    let panel = Panel {
-        title: "million keys a second",
-        x: Axis {
-            label: "threads",
-            from: -0.15 * max.max(1.0),
-            to: max + 0.15 * max.max(1.0),
-            ticks: counts.iter().map(|&threads| ((threads as f64).log2(), threads.to_string())).collect(),
-        },
-        y: decimals(lines.iter().flat_map(|(_, _, at)| at.iter().map(speed))),
-        marks: Vec::new(),
-        series: lines.into_iter().map(series).collect(),
+    let panel = |title, lines: Vec<(&String, &Vec<OnThreads>)>| {
+        let speed = |at: &OnThreads| 1e3 / at.time.median;
+        let first = lines.first()?.1;
+        let max = first.last().map_or(0.0, |at| (at.threads as f64).log2());
+        let ticks = first.iter().map(|at| ((at.threads as f64).log2(), at.threads.to_string())).collect();
+        let series = |(name, at): &(&String, &Vec<OnThreads>)| {
+            let points: Vec<_> = at.iter().map(|at| ((at.threads as f64).log2(), speed(at).log10())).collect();
+            Series { name: comparison.label(name), stroke: stroke(name), line: points.clone(), markers: points }
+        };
+        Some(Panel {
+            title,
+            x: Axis { label: "threads", from: -0.15 * max.max(1.0), to: max + 0.15 * max.max(1.0), ticks },
+            y: decimals(lines.iter().flat_map(|(_, at)| at.iter().map(speed))),
+            marks: Vec::new(),
+            series: lines.iter().map(series).collect(),
+        })
     };
+    let panels = [
+        panel("query, half hits: million keys a second", queries),
+        panel("atomic insert: million keys a second", loads("atomic insert")),
+        panel("bulk load: million keys a second", loads("bulk load")),
+    ];
     Plot {
         name: "threads",
         title: "Throughput by threads",
-        panels: vec![panel],
+        panels: panels.into_iter().flatten().collect(),
         caption: format!(
-            "Higher is faster. Filters have {}, and queries find half of their keys. Threads that share nothing but the memory \
-             add speed until the memory is busy. A bulk load needs no atomic operations, so it stays above atomic inserts.",
+            "Higher is faster. Filters have {}. Threads that share nothing but the memory add speed until the memory is busy. A \
+             bulk load needs no atomic operations, so it is faster than atomic inserts.",
             size(largest)
         ),
     }

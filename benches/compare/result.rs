@@ -21,17 +21,26 @@ pub struct Comparison {
     pub contenders: Vec<Entry>,
     /// Rows that are missing.
     pub left_out: Vec<LeftOut>,
+    /// Of filters with equal memory.
     pub rows: Vec<Row>,
+    /// The rate of filters with equal rates.
+    pub equal_rate: f64,
+    /// Of filters with equal rates, for as many keys as one size of `rows` has.
+    pub equal_rate_rows: Vec<Row>,
     pub loads: Vec<LoadRow>,
     pub rates: Vec<RateRow>,
     pub models: Vec<Model>,
 }
 
 impl Comparison {
+    /// Returns a contender by its name.
+    pub fn entry(&self, name: &str) -> Option<&Entry> {
+        self.contenders.iter().find(|entry| entry.name == name)
+    }
+
     /// A contender's name for people.
     pub fn label(&self, name: &str) -> String {
-        let fixed = self.contenders.iter().any(|entry| entry.fixed && entry.name == name);
-        if fixed { format!("{name}, static") } else { name.to_owned() }
+        if self.entry(name).is_some_and(|entry| entry.fixed) { format!("{name}, static") } else { name.to_owned() }
     }
 }
 
@@ -45,6 +54,10 @@ pub struct Entry {
     /// The crate of a peer.
     pub peer: Option<String>,
     pub interface: String,
+    /// The interface takes many keys in a call.
+    pub batch: bool,
+    /// Keys can be removed.
+    pub removes: bool,
 }
 
 /// A measurement that a contender is missing from, and the reason.
@@ -60,7 +73,7 @@ pub struct LeftOut {
 #[derive(Serialize, Deserialize)]
 pub struct Row {
     pub contender: String,
-    /// The size that was asked for, the same for all.
+    /// The size whose keys the filter has: all the memory that it may take, if filters have equal memory.
     pub size_bytes: usize,
     /// The size of the bits.
     pub memory_bytes: usize,
@@ -79,22 +92,24 @@ pub struct Row {
     pub query_threads: Vec<OnThreads>,
 }
 
-/// Nanoseconds a key: the median of the rounds, and their span.
+/// Nanoseconds a key: the median and the quartiles of the rounds.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Time {
+    pub lower_quartile: f64,
     pub median: f64,
-    pub least: f64,
-    pub most: f64,
+    pub upper_quartile: f64,
 }
 
 impl Time {
-    /// Of the rounds, at least one.
+    /// Returns the time of rounds, at least one. A quartile has a quarter of the rounds, rounded down, beyond it.
     pub fn from_rounds(rounds: &[f64]) -> Self {
-        let (least, most) = (f64::INFINITY, f64::NEG_INFINITY);
+        let mut sorted = rounds.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let quarter = sorted.len() / 4;
         Self {
-            median: median(rounds.to_vec()),
-            least: rounds.iter().copied().fold(least, f64::min),
-            most: rounds.iter().copied().fold(most, f64::max),
+            lower_quartile: sorted[quarter],
+            median: median(sorted.clone()),
+            upper_quartile: sorted[sorted.len() - 1 - quarter],
         }
     }
 }

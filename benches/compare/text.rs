@@ -1,5 +1,6 @@
 //! The result for people to read: as text, and its parts for the page.
 
+use super::recommendation::{Recommendation, recommendations};
 use super::result::{Comparison, LoadRow, RateRow, Row, Time};
 use bloomline_benches::ROUND_KEYS;
 use indicatif::HumanBytes;
@@ -13,6 +14,8 @@ pub struct Table {
 /// The whole result as text.
 pub fn text(comparison: &Comparison) -> String {
     let mut parts = vec![facts(comparison).map(|(label, fact)| format!("{label:13} {fact}")).join("\n")];
+    parts.extend(recommendations(comparison).into_iter().map(|Recommendation { job, best }| format!("{job}: {best}")));
+    parts.push(units(comparison));
     parts.extend(tables(comparison).into_iter().map(|part| format!("{}\n{}", part.title, table(&part.rows))));
     parts.push(notes(comparison).join("\n"));
     parts.join("\n\n")
@@ -44,11 +47,10 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
     let Comparison { round_keys, rounds, bits_per_key, .. } = comparison;
     let mut notes = vec![
         format!(
-            "Times are nanoseconds a key: the median of {rounds} rounds ± half their span. For inserts into a large filter, \
-             the parts that it is filled in take the place of rounds. The contenders take turns in each round, with the \
-             same {round_keys} distinct pre-hashed keys. They have {bits_per_key} bits for each key that they are filled \
-             with. Inserts fill an empty filter. Queries on several threads find half of their keys. The measured rate is \
-             that of the queries without hits."
+            "For inserts into a large filter, the parts that it is filled in take the place of the {rounds} rounds. The \
+             contenders take turns in each round, with the same {round_keys} distinct pre-hashed keys. At equal memory, \
+             they have {bits_per_key} bits for each key that they are filled with. Inserts fill an empty filter. Queries \
+             on several threads find half of their keys. The measured rate is that of the queries without hits."
         ),
         "k is the number of bits set for a key, or the bits of its fingerprint: the whole of it, or what a quotient filter \
          stores of it. Fingerprints come in whole bits, and some sizes in powers of two. At equal memory such a filter takes \
@@ -67,7 +69,7 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
         let label = comparison.label(&fixed.name);
         notes.push(format!(
             "{label}: it is built once of all keys, and none can be inserted later. Its insert is the build, for each key. A \
-             large one is built only once, so its span is none."
+             large one is built only once, so its quartiles are equal."
         ));
     }
     notes.extend(comparison.contenders.iter().map(|entry| match &entry.peer {
@@ -83,11 +85,27 @@ pub fn notes(comparison: &Comparison) -> Vec<String> {
     notes
 }
 
+/// Returns the units of the tables.
+pub fn units(comparison: &Comparison) -> String {
+    format!(
+        "Times are nanoseconds a key: the median of {} rounds, and their quartiles in parentheses. Rates are false-positive rates. \
+         Query columns have no hits, half hits and only hits. \"Batch\" is one call for many keys; all other filters take a call for \
+         each key.",
+        comparison.rounds
+    )
+}
+
 /// All tables.
 pub fn tables(comparison: &Comparison) -> Vec<Table> {
     let mut tables = Vec::new();
     for rows in comparison.rows.chunk_by(|a, b| a.size_bytes == b.size_bytes) {
-        tables.push(speeds(comparison, rows));
+        let title = format!("Equal memory: {}, {} keys", size(rows[0].size_bytes), rows[0].keys);
+        tables.push(speeds(comparison, title, rows));
+        let equal_rate_rows = &comparison.equal_rate_rows;
+        if equal_rate_rows.first().is_some_and(|row| row.size_bytes == rows[0].size_bytes) {
+            let title = format!("Equal rate: {}, {} keys", percent(comparison.equal_rate), rows[0].keys);
+            tables.push(speeds(comparison, title, equal_rate_rows));
+        }
         let loads = comparison.loads.iter().filter(|load| load.size_bytes == rows[0].size_bytes);
         tables.extend(self::loads(&loads.collect::<Vec<_>>()));
     }
@@ -95,9 +113,18 @@ pub fn tables(comparison: &Comparison) -> Vec<Table> {
     tables
 }
 
-fn speeds(comparison: &Comparison, rows: &[Row]) -> Table {
-    let mut head =
-        texts(["contender", "k", "bits/key", "modelled", "measured", "query, miss", "half", "hit", "insert"]);
+fn speeds(comparison: &Comparison, title: String, rows: &[Row]) -> Table {
+    let mut head = texts([
+        "contender",
+        "k",
+        "bits a key",
+        "modelled rate",
+        "measured rate",
+        "query, miss",
+        "half",
+        "hit",
+        "insert",
+    ]);
     let max = rows[0].query_threads.last().map_or(1, |last| last.threads);
     if max > 1 {
         head.push(format!("query, {max} threads"));
@@ -116,10 +143,7 @@ fn speeds(comparison: &Comparison, rows: &[Row]) -> Table {
         cells.push(row.resident_bytes.map_or_else(|| "unknown".to_owned(), |bytes| HumanBytes(bytes).to_string()));
         cells
     };
-    Table {
-        title: format!("{}, {} keys", size(rows[0].size_bytes), rows[0].keys),
-        rows: [head].into_iter().chain(rows.iter().map(row)).collect(),
-    }
+    Table { title, rows: [head].into_iter().chain(rows.iter().map(row)).collect() }
 }
 
 fn loads(loads: &[&LoadRow]) -> Option<Table> {
@@ -133,7 +157,7 @@ fn loads(loads: &[&LoadRow]) -> Option<Table> {
         cells
     };
     Some(Table {
-        title: format!("{}, loads on threads", size(first.size_bytes)),
+        title: format!("Loads on threads: {}, ns a key", size(first.size_bytes)),
         rows: [head].into_iter().chain(loads.iter().map(row)).collect(),
     })
 }
@@ -141,7 +165,7 @@ fn loads(loads: &[&LoadRow]) -> Option<Table> {
 fn rates(comparison: &Comparison) -> Option<Table> {
     let rates = &comparison.rates;
     let first = rates.first()?;
-    let head = texts(["contender", "requested", "modelled", "measured", "measured/requested", "k", "bits/key"]);
+    let head = texts(["contender", "requested", "modelled", "measured", "measured/requested", "k", "bits a key"]);
     let row = |row: &RateRow| {
         vec![
             comparison.label(&row.contender),
@@ -154,7 +178,7 @@ fn rates(comparison: &Comparison) -> Option<Table> {
         ]
     };
     Some(Table {
-        title: format!("False-positive rates asked for, {} keys", first.keys),
+        title: format!("Memory for a rate: {} keys", first.keys),
         rows: [head].into_iter().chain(rates.iter().map(row)).collect(),
     })
 }
@@ -167,9 +191,13 @@ fn rate(rate: f64) -> String {
     format!("{rate:.2e}")
 }
 
-fn time(time: Time) -> String {
-    let span = 50.0 * (time.most - time.least) / time.median;
-    format!("{:.2} ±{span:.0}%", time.median)
+fn time(Time { lower_quartile, median, upper_quartile }: Time) -> String {
+    format!("{median:.2} ({lower_quartile:.2}–{upper_quartile:.2})")
+}
+
+/// A rate in percent, if it is not small.
+pub fn percent(rate: f64) -> String {
+    if rate >= 0.001 { format!("{} %", 100.0 * rate) } else { format!("{rate:e}") }
 }
 
 /// A size, without decimals if it is a whole number of its unit.

@@ -14,7 +14,11 @@ use tempfile::TempDir;
 /// A comparison that takes seconds.
 const SHORT: &str = "--sizes 64K,256K --rounds 1 --probes 262144 -j 2";
 
-const LAYOUTS: [&str; 6] = ["words4", "words4x2", "classic", "split block", "register", "counting"];
+/// Layouts, by batches.
+const LAYOUTS: [&str; 6] =
+    ["BloomFilter batch", "two-block batch", "classic batch", "split-block batch", "register batch", "counting batch"];
+/// A call for each key.
+const CALLS: [&str; 2] = ["BloomFilter", "BloomFilter dispatch!"];
 const PEERS: [&str; 7] = ["fastbloom", "sbbf-rs", "bloomfilter", "bloomcraft", "quotient", "cuckoo", STATIC];
 /// Built once of all keys.
 const STATIC: &str = "binary fuse";
@@ -95,7 +99,7 @@ fn figures_agree_with_the_models_and_plots_are_whole() {
     let bench = Bench::new(&[]);
     let line = format!("{SHORT} --json --html page.html --svg plots");
     let result = bench.json(&line);
-    let contenders = [&LAYOUTS[..], &PEERS].concat();
+    let contenders = [&CALLS[..], &LAYOUTS, &PEERS].concat();
     assert_eq!(names(&result["contenders"], "name"), contenders);
 
     let rows = result["rows"].as_array().unwrap();
@@ -117,12 +121,24 @@ fn figures_agree_with_the_models_and_plots_are_whole() {
         assert!((number(row, "bits_per_key") / bits - 1.0).abs() < 0.03, "{row}");
     }
     for entry in result["contenders"].as_array().unwrap() {
-        assert_eq!(entry["static"], entry["name"] == STATIC, "{entry}");
+        let name = entry["name"].as_str().unwrap();
+        assert_eq!(entry["static"], name == STATIC, "{entry}");
+        assert_eq!(entry["batch"], LAYOUTS.contains(&name), "{entry}");
+        assert_eq!(entry["removes"], ["counting batch", "quotient", "cuckoo"].contains(&name), "{entry}");
+    }
+    let equal_rate = result["equal_rate_rows"].as_array().unwrap();
+    let rated: Vec<_> = contenders.iter().copied().filter(|contender| !RATELESS.contains(contender)).collect();
+    assert_eq!((number(&result, "equal_rate"), names(&result["equal_rate_rows"], "contender")), (0.01, rated));
+    for row in equal_rate {
+        near_the_model(row, number(&result, "round_keys"));
+        assert!(number(row, "modelled_fpr") < 0.0102, "{row}");
+        // The keys of the smaller of two sizes.
+        assert_eq!((number(row, "size_bytes"), number(row, "keys")), (65536.0, 43690.0), "{row}");
     }
     assert_eq!(result["left_out"].as_array().unwrap().len(), 0);
     let mut rates = result["rates"].as_array().unwrap().iter();
     for asked in [0.05, 0.01, 0.001, 0.0001] {
-        for contender in contenders.iter().filter(|contender| !RATELESS.contains(contender)) {
+        for contender in LAYOUTS.iter().chain(&PEERS).filter(|contender| !RATELESS.contains(contender)) {
             let row = rates.next().unwrap();
             assert_eq!((&row["contender"], number(row, "requested_fpr")), (&Value::from(*contender), asked));
             assert!(number(row, "absent_keys") >= 400.0 / asked, "{row}");
@@ -139,7 +155,7 @@ fn figures_agree_with_the_models_and_plots_are_whole() {
     }
     assert!(rates.next().is_none());
     let loads = result["loads"].as_array().unwrap();
-    let of_a_size = ["words4", "words4", "classic", "register", "fastbloom"];
+    let of_a_size = ["BloomFilter batch", "BloomFilter batch", "classic batch", "register batch", "fastbloom"];
     assert_eq!(names(&result["loads"], "contender"), [of_a_size, of_a_size].concat());
     for load in loads {
         check_threads(&load["threads"]);
@@ -197,19 +213,25 @@ fn check_circumstances(result: &Value, line: &str) {
 #[test]
 fn tables_show_the_figures() {
     let bench = Bench::new(&[]);
-    let names = ["words4", "fastbloom", STATIC];
+    let names = ["BloomFilter batch", "fastbloom", STATIC];
     let line = "--sizes 64K,256K --rounds 3 --probes 4096 -j 2 --json";
     let result: Value = serde_json::from_str(&bench.clean_only(&names.join(","), line)).unwrap();
     bench.write("result.json", result.to_string().as_bytes());
     let table = bench.clean("--from result.json");
-    let mut rows = result["rows"].as_array().unwrap().iter();
-    for title in ["64 KiB, 43690 keys\n", "256 KiB, 174762 keys\n"] {
+    let (rows, equal_rate) = (result["rows"].as_array().unwrap(), result["equal_rate_rows"].as_array().unwrap());
+    for (title, rows) in [
+        ("Equal memory: 64 KiB, 43690 keys\n", &rows[..3]),
+        ("Equal rate: 1 %, 43690 keys\n", equal_rate),
+        ("Equal memory: 256 KiB, 174762 keys\n", &rows[3..]),
+    ] {
+        assert_eq!(rows.len(), names.len());
         let (_, part) = table.split_once(title).unwrap();
-        for (line, row) in part.lines().skip(1).zip(rows.by_ref().take(names.len())) {
+        for (line, row) in part.lines().skip(1).zip(rows) {
             let contender = row["contender"].as_str().unwrap();
             let cells = line.strip_prefix(&label(contender)).unwrap();
             // A static filter of many keys is built once.
-            assert_eq!(row["insert"]["least"] == row["insert"]["most"], contender == STATIC, "{line}");
+            let insert = &row["insert"];
+            assert_eq!(insert["lower_quartile"] == insert["upper_quartile"], contender == STATIC, "{line}");
             let cells: Vec<_> = cells.split_whitespace().collect();
             let number = |field| number(row, field);
             assert_eq!(cells[0], number("probes").to_string(), "{line}");
@@ -219,13 +241,12 @@ fn tables_show_the_figures() {
             let times = [&row["query_0"], &row["query_50"], &row["query_100"], &row["insert"]];
             let times = times.into_iter().chain([&row["query_threads"][1]["time"]]);
             for (cells, time) in cells[4..14].chunks(2).zip(times) {
-                let median = self::number(time, "median");
-                let span = (self::number(time, "most") - self::number(time, "least")) / median * 50.0;
-                assert_eq!(cells, [format!("{median:.2}"), format!("±{span:.0}%")], "{line}");
+                let number = |field| self::number(time, field);
+                let quartiles = format!("({:.2}–{:.2})", number("lower_quartile"), number("upper_quartile"));
+                assert_eq!(cells, [format!("{:.2}", number("median")), quartiles], "{line}");
             }
         }
     }
-    assert!(rows.next().is_none());
     for note in ["Only 4096 distinct keys a round", "\nbinary fuse, static: it is built once of all keys"] {
         assert!(table.contains(note), "{note}");
     }
@@ -236,11 +257,11 @@ fn tables_show_the_figures() {
 #[test]
 fn what_is_left_out_is_named() {
     let bench = Bench::new(&[]);
-    let chosen = |line: &str| bench.clean_only("words4,binary fuse,quotient,bloomcraft", line);
+    let chosen = |line: &str| bench.clean_only("BloomFilter batch,binary fuse,quotient,bloomcraft", line);
     // 8 bits a fingerprint in 1.25 slots, and 1 + 2.125 bits in two.
     let short = "--sizes 64K --rounds 1 --probes 4096 -j 1 --bits-per-key";
     let result: Value = serde_json::from_str(&chosen(&format!("{short} 8 --json"))).unwrap();
-    assert_eq!(names(&result["rows"], "contender"), ["words4", "bloomcraft", "quotient"]);
+    assert_eq!(names(&result["rows"], "contender"), ["BloomFilter batch", "bloomcraft", "quotient"]);
     assert_eq!(names(&result["left_out"], "contender"), [STATIC]);
     let table = chosen(&format!("{short} 2"));
     for reason in [
@@ -263,8 +284,8 @@ fn near_the_model(row: &Value, sample: f64) {
 
 #[track_caller]
 fn check_time(time: &Value) {
-    let (least, median, most) = (number(time, "least"), number(time, "median"), number(time, "most"));
-    assert!(0.0 < least && least <= median && median <= most, "{time}");
+    let [lower, median, upper] = ["lower_quartile", "median", "upper_quartile"].map(|field| number(time, field));
+    assert!(0.0 < lower && lower <= median && median <= upper, "{time}");
 }
 
 /// Times on one and on two threads.
@@ -281,16 +302,16 @@ fn names<'a>(entries: &'a Value, field: &str) -> Vec<&'a str> {
 
 #[test]
 fn contenders_are_chosen() {
-    let line = "--sizes 64K --rounds 1 --probes 4096 -j 1 --only fastbloom,words4 --bits-per-key 8 --json";
-    let result = Bench::new(&[]).json(line);
-    for part in ["rows", "loads", "rates"] {
+    let line = "--sizes 64K --rounds 1 --probes 4096 -j 1 --bits-per-key 8 --json";
+    let result: Value = serde_json::from_str(&Bench::new(&[]).clean_only("fastbloom,BloomFilter batch", line)).unwrap();
+    for part in ["rows", "equal_rate_rows", "loads", "rates"] {
         let mut names = names(&result[part], "contender");
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names, ["fastbloom", "words4"], "{part}");
+        assert_eq!(names, ["BloomFilter batch", "fastbloom"], "{part}");
     }
-    assert_eq!(names(&result["contenders"], "name"), ["words4", "fastbloom"]);
-    assert_eq!(names(&result["models"], "contender"), ["words4"]);
+    assert_eq!(names(&result["contenders"], "name"), ["BloomFilter batch", "fastbloom"]);
+    assert_eq!(names(&result["models"], "contender"), ["BloomFilter batch"]);
     for row in result["rows"].as_array().unwrap() {
         assert_eq!((number(row, "keys"), row["query_threads"].as_array().unwrap().len()), (65536.0, 1));
     }
@@ -300,7 +321,7 @@ fn contenders_are_chosen() {
 fn bad_requests_are_refused() {
     let bench = Bench::new(&[("no.json", b"{}")]);
     for (line, reason) in [
-        ("--only words5", "[possible values: words4, "),
+        ("--only words5", "[possible values: BloomFilter, "),
         ("--sizes 64K,big", "invalid value 'big'"),
         ("--sizes 1000T", "can be had; choose with --sizes and --only"),
         ("--bits-per-key 0", "not from 1 to 256"),
@@ -322,16 +343,15 @@ fn bad_requests_are_refused() {
 
 /// The plots, and the page with them.
 fn check_plots(bench: &Bench) {
-    let contenders = [&LAYOUTS[..], &PEERS].concat();
-    let operations =
-        ["words4: query", "words4: bulk load", "words4: atomic insert", "classic: query", "sbbf-rs: query"];
+    let contenders = [&CALLS[..], &LAYOUTS, &PEERS].concat();
+    let on_threads = ["BloomFilter batch", "classic batch", "register batch", "fastbloom", "sbbf-rs"];
     // The names in the legend, whether there are dashed lines, and the thick lines, which are those of the first hue: in the
     // legend and in each panel.
     for (name, legend, dashed, thick) in [
-        ("speed", &contenders[..], true, 1 + 2),
-        ("rate", &contenders, true, 1 + 1),
+        ("speed", &contenders[..], true, 3 * (1 + 2)),
+        ("rate", &contenders, true, 3 + 1),
         ("space", &LAYOUTS, false, 1 + 1),
-        ("threads", &operations, true, 4 + 4),
+        ("threads", &on_threads, true, 1 + 3),
     ] {
         let svg = bench.read(&format!("plots/{name}.svg"));
         assert!(svg.starts_with("<svg") && svg.contains("#c84e00") && !svg.contains("var("), "{name}");
@@ -346,15 +366,19 @@ fn check_plots(bench: &Bench) {
     for outside in ["src=", "href=", "url(", "@import", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
-    // Speeds and loads of two sizes, and the rates.
-    assert_eq!(page.matches("<table>").count(), 5);
+    // Speeds and loads of two sizes, speeds at an equal rate, and the rates.
+    assert_eq!(page.matches("<table>").count(), 6);
+    // A verdict for each job, before the tables, and one legend.
+    let (first, rest) = page.split_once("<h2>Plots</h2>").unwrap();
+    assert_eq!((first.matches("<li><strong>").count(), first.matches("<table>").count()), (7, 0));
+    assert_eq!(rest.matches(">BloomFilter dispatch!</text>").count(), 1);
     for width in [390, 1200] {
         let Some(seen) = look(bench, &page, width) else { return };
         assert!(number(&seen, "overflow") <= 0.0, "at {width} px: {seen}");
         let plots = seen["plots"].as_array().unwrap();
         assert_eq!(names(&seen["plots"], "id"), ["speed", "rate", "space", "threads"]);
         for plot in plots {
-            assert!(number(plot, "lines") >= 12.0 && number(plot, "texts") > 12.0, "{plot}");
+            assert!(number(plot, "lines") >= 6.0 && number(plot, "texts") > 12.0, "{plot}");
             assert!(number(plot, "width") > 300.0, "{plot}");
             assert_eq!(plot["unseen"], 0, "{plot}");
             assert_eq!(plot["cut"].as_array().unwrap().len(), 0, "{plot}");

@@ -129,8 +129,8 @@ function update() {
         if ($(`${name}-error`).textContent !== message) $(`${name}-error`).textContent = message;
     }
     const failed = Object.keys(errors).length > 0;
-    $("results").classList.toggle("stale", failed);
-    $("results").inert = failed;
+    // The results stay, with the choice that they are of.
+    $("stale").hidden = !failed;
     if (failed) {
         $(third).value = "";
         return;
@@ -140,6 +140,7 @@ function update() {
     // Browsers refuse an address for every key that is pressed.
     clearTimeout(addressing);
     addressing = setTimeout(() => history.replaceState(null, "", $("link").href), 300);
+    $("stale").textContent = `The results below are of ${count(found.keys)} ${found.keys === 1 ? "key" : "keys"}, a rate of ${share(found.rate, 4)} and ${size(found.memory)}.`;
     show(found, third);
 }
 
@@ -182,7 +183,8 @@ function show(found, third) {
     $("bits").innerHTML = figure("bits", bits, bits < 1000 ? bits.toFixed(2) : count(Math.round(bits)));
     $("probes").innerHTML = figure("probes", own.probes, own.probes);
     $("lines").innerHTML = figure("lines", own.lines, own.lines);
-    $("spread").innerHTML = figure("spread", found.spread, `± ${Number((100 * found.spread).toPrecision(2))} %`);
+    const [low, high] = [1 - found.spread, 1 + found.spread].map(times => share(Math.max(0, found.rate * times), 4).replace(" ", "\u00a0"));
+    $("spread").innerHTML = figure("spread", found.spread, low === high ? `${low}, to four digits` : `${low} to ${high}`);
     $("limits").textContent = limits(found);
 
     const steps = [0.5, 1, 2, 4].map(load => found.loads.indexOf(load));
@@ -228,10 +230,9 @@ function row(layout, found) {
 
 /** What is to be known of a small filter. */
 function limits({ spread, memory, rate }) {
-    const percent = `${Number((100 * spread).toPrecision(2))} %`;
     if (rate >= 1) return "All bits are set: this filter takes every key for seen. Give it more memory or fewer keys.";
-    if (memory === 64) return `The filter is one block of 64 bytes. Its rate depends on the keys that happen to be in it: the standard deviation is ${percent} of the mean.`;
-    const start = `The rate is the mean over filters. That of a single one depends on its keys: the standard deviation is ${percent} of the mean.`;
+    if (memory === 64) return "The filter is one block of 64 bytes. Its rate depends on the keys that happen to be in it.";
+    const start = "The rate is the mean over filters. The rate of a single one depends on its keys.";
     return spread < 0.02 ? start : `${start} At the same rate, filters for more keys vary less.`;
 }
 

@@ -10,6 +10,7 @@ use crate::portion::PORTION_KEYS;
 use crate::rows::{self, Nulls, Selection};
 use crate::set::{Set, with};
 use crate::signals::{self, Signals};
+use crate::url;
 use bloomline::KeyHasher;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyValueError;
@@ -411,7 +412,7 @@ impl Filter {
     }
 
     /// Save to a file, which load, Rust and the command read. At every moment the file is either the old or the complete new
-    /// one.
+    /// one. A URL such as s3://bucket/seen.bloom is written by fsspec.
     ///
     /// >>> import os, tempfile
     /// >>> from bloomline import BloomFilter
@@ -423,6 +424,9 @@ impl Filter {
     /// True
     #[pyo3(signature = (path, /))]
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        if let Some((url, urls)) = url::of_path(py, &path)? {
+            return urls.call_method1("write", (url, self.__bytes__(py)?)).map(drop);
+        }
         detach(py, |detached| self.set.save(detached, &path))
     }
 

@@ -7,7 +7,7 @@
 //! kinds.rs   the kinds of a filter's keys, and which methods may use them
 //! keys.rs    many keys, in portions: from an array of Arrow (arrow.rs), a buffer (buffer.rs), or any iterable
 //! rows.rs    rows of frames and tables as keys
-//! signals.rs Ctrl-C where the GIL is free
+//! signals.rs Ctrl-C where the GIL is free; url.rs has files by URL
 //! lock.rs    access to a filter: a lock, and the cases in which none is needed
 //! set.rs     the library's types behind one
 //! filter.rs  the base class of all filters; add.rs has its most frequent method
@@ -35,6 +35,7 @@ mod rows;
 mod set;
 mod signals;
 mod types;
+mod url;
 
 /// The module itself.
 #[pyo3::pymodule(gil_used = false)]

@@ -5,6 +5,7 @@ use crate::filter::Filter;
 use crate::kinds::Contents;
 use crate::lock::detach;
 use crate::set::{Set, Unlocked};
+use crate::url;
 use bloomline::FileError;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -102,10 +103,13 @@ macro_rules! class {
                 Ok(PyClassInitializer::from(filter).add_subclass(Self))
             }
 
-            /// Load a file that save, Rust or the command wrote.
+            /// Load a file that save, Rust or the command wrote. A URL such as s3://bucket/seen.bloom is read by fsspec.
             #[staticmethod]
             #[pyo3(signature = (path, /))]
             fn load(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+                if let Some((url, urls)) = url::of_path(py, &path)? {
+                    return Self::from_bytes(&urls.call_method1("read", (url,))?);
+                }
                 let load = || bloomline::$Class::load(&path).map(Set::from);
                 object(py, py.detach(load).map_err(error::file)?)
             }
@@ -146,6 +150,9 @@ class! {
         #[staticmethod]
         #[pyo3(signature = (path, /))]
         fn map(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+            if url::of_path(py, &path)?.is_some() {
+                return Err(PyValueError::new_err(format!("{path:?} is a URL, and only a file is mapped: load it")));
+            }
             // SAFETY: the documentation passes the contract on to the caller.
             #[allow(unsafe_code)]
             let map = || unsafe { bloomline::BloomFilter::map(&path) };

@@ -18,7 +18,7 @@ _secret = _page["make_secret"] = functools.cache(_page["make_secret"])
 
 
 def hash_of(key: Any, seed: int = 0) -> int:
-    """The hash of a key of Python, as README.md describes it."""
+    """The hash of a key of Python, as PYTHON.md describes it."""
     if isinstance(key, tuple):
         return _page["hash_tuple"]([hash_of(member, seed) for member in key], seed, _secret(seed))
     if isinstance(key, str):

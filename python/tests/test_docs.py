@@ -65,7 +65,7 @@ def test_examples(example: pathlib.Path) -> None:
 
 
 # Packages whose imports take longer than the rest of their recipes.
-LARGE = [pytest.param(package, marks=long) for package in ("dask", "datafusion", "datasets", "ray")]
+LARGE = [pytest.param(package, marks=long) for package in ("dask", "datafusion", "ray")]
 
 
 @pytest.mark.parametrize("package", ["duckdb", "polars", *LARGE])

@@ -301,7 +301,7 @@ def test_readers_and_data_sets_are_read_as_streams(tmp_path: pathlib.Path) -> No
     assert bloomline.dedup(data, on="a", seen=seen).read_all().num_rows == 0
     with pytest.raises(KeyError, match="none"):
         bloomline.dedup(data, on="none")
-    with pytest.raises(ValueError, match="needs a table"):
+    with pytest.raises(ValueError, match="needs all rows"):
         bloomline.dedup(data, on="a", keep="last")
 
 

@@ -314,10 +314,8 @@ macro_rules! query_methods {
         ///
         /// Bit i is bit `i % 64`, counted from the lowest, of the word `i / 64`: on little-endian machines the order of Arrow's
         /// bitmaps. Begin with all bits set, or with a copy of a validity bitmap, so that nulls are not found. The bitmap may
-        /// be longer than the keys need; bits beyond the last key are cleared. It begins at the first bit of a word: the copy of a
-        /// bitmap of Arrow that begins at an offset removes the offset, as in [the
-        /// guide](https://github.com/bloomline/bloomline/blob/main/docs/GUIDE.md#in-a-query-engine). Costs little more than a
-        /// batch of the selected rows.
+        /// be longer than the keys need; bits beyond the last key are cleared. It begins at the first bit of a word: copy a
+        /// bitmap of Arrow that begins at an offset without the offset. Costs little more than a batch of the selected rows.
         ///
         /// # Panics
         /// If `bitmap` has fewer words than the keys need.

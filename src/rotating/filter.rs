@@ -33,7 +33,7 @@ use std::time::Duration;
 ///   = p. If full generations do not rotate, one with more keys than it is made for has a higher rate:
 ///   [`current_fpr`](Self::current_fpr) returns it.
 /// - **Memory** is g + 1 filters for n / (g - 1) keys each, because one is emptied while the others are in use. At 1 %, that is
-///   34 bits for each key of the window with two generations, 25 with three, and 21 with five. More generations forget in finer
+///   35 bits for each key of the window with two generations, 25 with three, and 21 with five. More generations forget in finer
 ///   steps, and each costs a query a cache line.
 ///
 /// # Consistency

@@ -71,6 +71,7 @@ macro_rules! both_agree {
         let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
         assert!(contains[..300].iter().all(|found| *found));
         let bytes = bytes_of!(filter);
+        header::check_answers(&bytes, &queried, &contains);
         let jobs = [
             json!({ "filter": $made, "insert": hex_of_all(&inserted), "contains": hex_of_all(&queried) }),
             json!({ "read": hex(&empty), "insert": hex_of_all(&inserted), "contains": hex_of_all(&queried) }),
@@ -97,6 +98,7 @@ fn both_implementations_write_the_same_words4_filters() {
 }
 
 mod chain;
+mod header;
 #[cfg(feature = "variants")]
 mod variants;
 
@@ -212,7 +214,7 @@ fn reason(kind: &FileErrorKind) -> String {
     }
 }
 
-/// Checks that both implementations refuse these files for the same reasons. Returns the reasons.
+/// Checks that both implementations refuse these files for the same reasons, and the reader in C, too. Returns the reasons.
 fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&Path) -> FileError) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("damaged.bloom");
@@ -221,6 +223,7 @@ fn refused_by_both(files: &[Vec<u8>], load: impl Fn(&Path) -> FileError) -> Vec<
         reason(load(&path).kind())
     };
     let here: Vec<String> = files.iter().map(reason_here).collect();
+    header::check_refusals(files, &here);
     let jobs: Vec<Value> = files.iter().map(|bytes| json!({ "read": hex(bytes) })).collect();
     for (i, (reply, here)) in ask(&jobs).unwrap_or_default().iter().zip(&here).enumerate() {
         assert_eq!(reply["refused"], json!(here), "file {i}");

@@ -8,12 +8,14 @@ use crate::{Rules, grams, tokens};
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use bloomline::KeyHasher;
+use core::mem;
 use core::ops::Range;
+use core::str::from_utf8;
 use table::Table;
 use window::{Equal, compare, seed};
 
 /// The maximum of the weight of differing words: the weight of all, divided by this.
-const DIFFERING_DIVISOR: f64 = 6.0;
+const DIFFERING_DIVISOR: f64 = 4.0;
 /// The minimum of evidence in bits.
 const MIN_BITS: f64 = 16.0;
 /// The relative error of sums of weights, so that ties do not depend on the order of addition.
@@ -59,6 +61,8 @@ pub struct PhrasesBuilder {
 struct Phrase {
     key: u64,
     words: Vec<u64>,
+    /// True for each word that has a digit.
+    numbers: Vec<bool>,
     /// The words of the answer, or nothing.
     answer: Vec<u64>,
     /// The number of documents that contain all words.
@@ -79,17 +83,19 @@ impl PhrasesBuilder {
     pub fn push(&mut self, text: &str, answer: Option<&str>) -> Option<u64> {
         let words = words_of(&self.rules, &self.hasher, text, &mut self.scratch);
         let mut gram = Vec::new();
-        let Rules { ngram, min_ngram, .. } = self.rules;
+        let Rules { ngram, min_ngram, form, .. } = self.rules;
         if words.len() < ngram {
             grams::hashes(&words, ngram, min_ngram, &self.hasher, &mut gram);
         }
         let mut key = *gram.first()?;
+        let formed = from_utf8(form.for_words().apply_into(text.as_bytes(), &mut self.scratch));
+        let numbers = tokens::words(formed.unwrap_or_default()).map(|word| word.contains(char::is_numeric)).collect();
         let answer =
             answer.map(|answer| words_of(&self.rules, &self.hasher, answer, &mut self.scratch)).unwrap_or_default();
         if !answer.is_empty() {
             key = KeyHasher::mix(key ^ answer.iter().fold(0, add), BASE);
         }
-        self.entries.insert(key, Phrase { key, words, answer, documents: 0 });
+        self.entries.insert(key, Phrase { key, words, numbers, answer, documents: 0 });
         Some(key)
     }
 
@@ -127,6 +133,7 @@ impl PhrasesBuilder {
             gaps: BTreeMap::new(),
             documents: 0,
             scratch,
+            words: Vec::new(),
         }
     }
 }
@@ -138,9 +145,10 @@ impl PhrasesBuilder {
 /// up, and neither the first nor the last. Such a *near* occurrence counts only if a sample of the corpus shows that
 /// it is not one of many similar sentences. All of these must hold:
 ///
-/// - The differing words have at most a sixth of the weight of all. The weight of a word is its information in bits: the
-///   logarithm of the inverse of the share of documents that contain it, and for a word after another, of those that
-///   contain the word before it.
+/// - The differing words have at most a quarter of the weight of all, and no digits: another number is another question.
+///   The weight of a word is its information in bits: the logarithm of the inverse of the share of documents that contain
+///   it, and for a word beside another, of those that contain the word before it. For differing words it is also that
+///   after the word behind them, if that is more.
 /// - The equal words have at least 16 bits, so that they come together by chance in fewer than 1 of 65,536 documents.
 ///   The words of the answer are among them.
 /// - In the sample, no two different runs stand in this place: "opens the _ dialog" is a template.
@@ -168,6 +176,8 @@ pub struct Phrases {
     gaps: BTreeMap<(u32, usize, usize), Gap>,
     documents: u32,
     scratch: FormScratch,
+    /// The memory for the words of a document of the sample.
+    words: Vec<u64>,
 }
 
 /// The number of documents of the sample that contain a word or a pair of words.
@@ -231,7 +241,9 @@ impl Phrases {
     /// assert_eq!(phrases.find(copy), []);
     /// ```
     pub fn learn(&mut self, text: &str) {
-        let words = words_of(&self.rules, &self.hasher, text, &mut self.scratch);
+        let mut words = mem::take(&mut self.words);
+        words.clear();
+        push_words(&self.rules, &self.hasher, text, &mut self.scratch, &mut words);
         self.documents += 1;
         let document = self.documents;
         let pairs = words.windows(2).map(|pair| pair.iter().fold(0, add));
@@ -256,6 +268,7 @@ impl Phrases {
         equal.sort_unstable();
         equal.dedup();
         equal.into_iter().for_each(|number| self.phrases[number as usize].documents += 1);
+        self.words = words;
     }
 
     /// Returns the occurrences of phrases in a unit of a text, in the order of their first words. O(length) if phrases
@@ -337,17 +350,18 @@ impl Phrases {
 
     /// True if words with a run that differs are not likely to be another sentence.
     fn is_evident(&self, number: u32, Equal { prefix, suffix }: Equal) -> bool {
-        let Phrase { words, answer, .. } = &self.phrases[number as usize];
+        let Phrase { words, numbers, answer, .. } = &self.phrases[number as usize];
         let gap = self.gaps.get(&(number, prefix, suffix));
-        if self.documents == 0 || gap.is_some_and(|gap| gap.several) {
+        let end = words.len() - suffix;
+        if self.documents == 0 || gap.is_some_and(|gap| gap.several) || numbers[prefix..end].contains(&true) {
             return false;
         }
-        let end = words.len() - suffix;
         // The answer is equal, too.
         let answer = self.bits(answer);
         let equal = self.bits(&words[..prefix]) + self.bits(&words[end..]) + answer;
-        // The differing words have their weights after the word before them.
-        let differing = self.bits(&words[prefix - 1..end]) - self.bits(&words[prefix - 1..prefix]);
+        let differing = (prefix..end).map(|i| self.bits_beside(words[i], words[i - 1], &words[i - 1..=i])).sum::<f64>();
+        let backwards = (prefix..end).map(|i| self.bits_beside(words[i], words[i + 1], &words[i..=i + 1])).sum();
+        let differing = differing.max(backwards);
         let all = self.bits(words) + answer;
         equal >= MIN_BITS * (1.0 - ROUNDING) && DIFFERING_DIVISOR * differing <= all * (1.0 + ROUNDING)
     }
@@ -360,14 +374,20 @@ impl Phrases {
 
     /// Returns the weight of a run of words in bits.
     fn bits(&self, run: &[u64]) -> f64 {
-        let share = |word| self.documents_with(word).max(1.0) / f64::from(self.documents);
-        let after = |pair: &[u64]| {
-            let (before, both) = (self.documents_with(pair[0]), self.documents_with(pair.iter().fold(0, add)));
-            (both + PRIOR * share(pair[1])) / (before + PRIOR)
-        };
-        let bits = |share| -libm::log2(share);
-        let next = run.windows(2).map(|pair| bits(after(pair)).clamp(0.0, bits(share(pair[1]))));
-        run.first().map_or(0.0, |word| bits(share(*word))) + next.sum::<f64>()
+        let next = run.windows(2).map(|pair| self.bits_beside(pair[1], pair[0], pair));
+        run.first().map_or(0.0, |word| -libm::log2(self.share(*word))) + next.sum::<f64>()
+    }
+
+    /// Returns the weight of a word beside another one, which both are a pair.
+    fn bits_beside(&self, word: u64, other: u64, pair: &[u64]) -> f64 {
+        let (share, both) = (self.share(word), self.documents_with(pair.iter().fold(0, add)));
+        let beside = (both + PRIOR * share) / (self.documents_with(other) + PRIOR);
+        (-libm::log2(beside)).clamp(0.0, -libm::log2(share))
+    }
+
+    /// Returns the share of the documents of the sample that contain a word, or one of them.
+    fn share(&self, word: u64) -> f64 {
+        self.documents_with(word).max(1.0) / f64::from(self.documents)
     }
 }
 
@@ -387,6 +407,11 @@ fn add(sum: u64, word: &u64) -> u64 {
 /// Returns the hashes of the words of a text.
 fn words_of(rules: &Rules, hasher: &KeyHasher, text: &str, scratch: &mut FormScratch) -> Vec<u64> {
     let mut words = Vec::new();
-    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), scratch), hasher, &mut words);
+    push_words(rules, hasher, text, scratch, &mut words);
     words
+}
+
+/// Appends the hashes of the words of a text.
+fn push_words(rules: &Rules, hasher: &KeyHasher, text: &str, scratch: &mut FormScratch, into: &mut Vec<u64>) {
+    tokens::hashes(rules.form.for_words().apply_into(text.as_bytes(), scratch), hasher, into);
 }

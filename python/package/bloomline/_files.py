@@ -20,6 +20,7 @@ from bloomline import _bloomline, _frames
 from bloomline._bloomline import Filter
 from bloomline._frames import Dataset, Expression, Keep, Nulls, On, PandasFrame, PolarsFrame, Reader, Table
 from bloomline._progress import Progress
+from bloomline._urls import is_url, local_copies
 
 Path = str | os.PathLike[str]
 # A text would be a sequence of its characters.
@@ -146,13 +147,17 @@ def dedup(
 
     Of equal rows of files any one is kept, unless `keep` selects one.
 
+    A Dataset of Hugging Face keeps its features and its format, and its rows are compared. An IterableDataset stays lazy: each iteration
+    reads it with a filter that is empty at first, or with `seen`.
+
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
-    lines of JSON, CSV or plain lines, or folders of these. The counts are returned. If the call fails after it began `output`, as by
+    lines of JSON, CSV or plain lines, or folders of these. Files by URL, such as ``s3://bucket/*.jsonl``, are copied to and from a
+    temporary folder by fsspec. If the call fails, no URL is written. The counts are returned. If the call fails after it began `output`, as by
     Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has; with
     ``--resume`` among the options, the output keeps its name.
 
     Args:
-        inputs: A frame, or files and folders, read in this order.
+        inputs: A frame, or files, folders and URLs, read in this order.
         on: The columns of the key, for files with dots into structs. By default the whole row or line is the key, without an index that
             pandas recorded. The header names the columns of CSV. Numbers are labels in pandas and indices in pyarrow. Polars takes names,
             and expressions that have a value for each row.
@@ -171,7 +176,7 @@ def dedup(
         seen: For frames: a filter that has the keys of earlier frames, and gets the keys of this one. With more keys than it is made for,
             rows are lost, and a warning has the rate. A `ScalableBloomFilter` grows. If it has a `key_name`, that is the name of the
             columns: `url`, or `day,url` for several, whose order makes no difference.
-        progress: A line on standard error with the progress, for files and for readers and datasets of pyarrow: True shows it, False does
+        progress: A line on standard error with the progress, for files, readers, datasets of pyarrow and streams: True shows it, False does
             not, and None shows it on a terminal or in a notebook if the call takes more than a second.
 
     Returns:
@@ -216,35 +221,41 @@ def dedup(
         raise ValueError("keep is 'last' and a state is given, which does not have the earlier rows: leave out one of them")
     if not isinstance(options, (list, tuple)) or not all(isinstance(option, str) for option in options):
         raise TypeError(f"options is {options!r}: give a list of texts, such as ['--exact', '--in-order']")
-    for path in paths:
-        os.stat(path)
+    if "--resume" in options and any(map(is_url, (output, output_dir, state))):
+        raise ValueError("a run is resumed from its local files: with --resume, give paths for output, output_dir and state, not URLs")
+    if in_place and any(map(is_url, paths)):
+        raise ValueError("in_place replaces local files: give output or output_dir for inputs that are URLs")
     columns: list[Any] = [] if on is None else list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
-    key = _key(columns, paths, options)
-    # Fields of CSV are texts, and never null.
-    has_nulls = nulls != "equal" or "--csv" not in [*key, *options]
-    given = {
-        "-n": None if n is None else str(operator.index(n)),
-        "-p": None if p is None else str(float(p)),
-        "-s": None if state is None else _file("state", state),
-        "-o": None if output is None else _file("output", output),
-        "--output-dir": None if output_dir is None else _path("output_dir", output_dir),
-        "--nulls": nulls if has_nulls else None,
-    }
-    command = [*_COMMAND, "dedup", "--stats=json", *options, *key]
-    for name, value in given.items():
-        command += [] if value is None else [name, value]
-    command += ["--in-place"] if in_place else []
-    # One output, and inputs that are replaced, have the first in any case.
-    command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
-    with _unfinished(None if "--resume" in options else given["-o"]), Progress(progress) as shown:
-        code, messages = _run(command, paths, shown)
-        *lines, last = messages or [""]
-        figures: dict[str, Any] | None = None
-        if code in (0, 1):
-            with contextlib.suppress(ValueError):
-                figures = json.loads(last)
-        if figures is None:
-            raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
+    with local_copies(paths, output, output_dir, state) as local:
+        for path in local.paths:
+            os.stat(path)
+        key = _key(columns, local.paths, options)
+        # Fields of CSV are texts, and never null.
+        has_nulls = nulls != "equal" or "--csv" not in [*key, *options]
+        given = {
+            "-n": None if n is None else str(operator.index(n)),
+            "-p": None if p is None else str(float(p)),
+            "-s": None if local.state is None else _file("state", local.state),
+            "-o": None if local.output is None else _file("output", local.output),
+            "--output-dir": None if local.output_dir is None else _path("output_dir", local.output_dir),
+            "--nulls": nulls if has_nulls else None,
+        }
+        command = [*_COMMAND, "dedup", "--stats=json", *options, *key]
+        for name, value in given.items():
+            command += [] if value is None else [name, value]
+        command += ["--in-place"] if in_place else []
+        # One output, and inputs that are replaced, have the first in any case.
+        command += ["--keep", "last"] if keep == "last" else ["--in-order"] if keep and output_dir is not None else []
+        is_kept = "--resume" in options or is_url(output)
+        with _unfinished(None if is_kept else given["-o"]), Progress(progress) as shown:
+            code, messages = _run(command, local.paths, shown)
+            *lines, last = map(local.named, messages or [""])
+            figures: dict[str, Any] | None = None
+            if code in (0, 1):
+                with contextlib.suppress(ValueError):
+                    figures = json.loads(last)
+            if figures is None:
+                raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
     for line in lines:
         warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
     return figures
@@ -339,7 +350,7 @@ def _paths(inputs: Any) -> list[str]:
             name = type(path).__name__
             raise TypeError(f"inputs[{number}] is of type {name}, not a path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
         name = _path(f"inputs[{number}]", path)
-        is_pattern = glob.has_magic(name) and not os.path.lexists(name)
+        is_pattern = glob.has_magic(name) and not os.path.lexists(name) and not is_url(path)
         paths += sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
     if not paths:
         raise ValueError(f"no inputs: {f'no file matches {inputs!r}' if isinstance(inputs, str) else 'the list is empty or matches no file'}")

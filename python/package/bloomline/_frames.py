@@ -1,4 +1,4 @@
-"""Duplicates in frames and tables: pandas, Polars, pyarrow."""
+"""Duplicates in frames and tables: pandas, Polars, pyarrow, datasets."""
 
 import datetime
 import functools
@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Literal, Protocol, TypeVar
 
 from bloomline._bloomline import AtomicBloomFilter, BloomFilter, Filter, MappedBloomFilter, ScalableBloomFilter, _distinct_rows
+from bloomline._datasets import new_examples, table_of_dataset
 from bloomline._progress import Progress
 
 Nulls = Literal["equal", "keep", "skip", "fail"]
@@ -58,6 +59,14 @@ class _Reader(Protocol):
     def read_next_batch(self) -> Any: ...
 
 
+class _HuggingFace(Protocol):
+    """A Dataset or an IterableDataset of Hugging Face."""
+
+    @property
+    def features(self) -> Any: ...
+    def with_format(self, type: Any = None) -> Any: ...
+
+
 class Dataset(Protocol):
     """A data set of pyarrow."""
 
@@ -66,7 +75,7 @@ class Dataset(Protocol):
 
 PolarsFrame = TypeVar("PolarsFrame", bound=_PolarsFrame)
 PandasFrame = TypeVar("PandasFrame", bound=_PandasFrame)
-Table = TypeVar("Table", bound=_ArrowTable | _Relation)
+Table = TypeVar("Table", bound=_ArrowTable | _Relation | _HuggingFace)
 Reader = TypeVar("Reader", bound=_Reader)
 
 On = Hashable | Expression | Sequence[Hashable | Expression] | None
@@ -78,10 +87,23 @@ _FRAMES = {
     "pyarrow": ["Table", "RecordBatch", "RecordBatchReader", "Dataset"],
     "duckdb": ["DuckDBPyRelation"],
     "_duckdb": ["DuckDBPyRelation"],
+    "datasets": ["Dataset", "IterableDataset"],
 }
 # The least versions that are read. Nightly tests run with them.
-LEAST = {"duckdb": (1, 1), "numpy": (1, 24), "pandas": (2, 0), "polars": (1, 4), "pyarrow": (14, 0)}
-_USES = {"numpy": "masks of rows are its arrays", "pyarrow": "it reads frames of pandas and relations of DuckDB"}
+LEAST = {
+    "datasets": (4, 0),
+    "duckdb": (1, 1),
+    "fsspec": (2024, 6),
+    "numpy": (1, 24),
+    "pandas": (2, 0),
+    "polars": (1, 4),
+    "pyarrow": (14, 0),
+}
+_USES = {
+    "fsspec": "it reads and writes files by URL",
+    "numpy": "masks of rows are its arrays",
+    "pyarrow": "it reads frames of pandas and relations of DuckDB",
+}
 # The initial number of distinct keys for a stream of unknown length.
 _FIRST = 1_000_000
 
@@ -136,10 +158,12 @@ def _kind(data: object) -> tuple[str, str]:
             needed(package)
             return package, kind.__name__
     remedy = (
-        "a DataFrame of pandas or Polars, a LazyFrame, a relation of DuckDB, or a Table, RecordBatch, RecordBatchReader or Dataset of"
-        " pyarrow"
+        "a DataFrame of pandas or Polars, a LazyFrame, a relation of DuckDB, a Table, RecordBatch, RecordBatchReader or Dataset of"
+        " pyarrow, or a dataset of Hugging Face"
     )
     remedy = "inputs.to_frame()" if hasattr(data, "to_frame") else remedy
+    if isinstance(data, dict) and data:
+        remedy = f"one of its splits, such as inputs[{next(iter(data))!r}]"
     raise TypeError(f"inputs is of type {type(data).__name__} of {_package(type(data))}, which is not a frame: give {remedy}")
 
 
@@ -194,14 +218,18 @@ def dedup(
         # By default Polars before 2 moves a later filter, limit or selection of columns before this step, and other rows would be kept.
         no_pushdown = {"predicate_pushdown": False, "projection_pushdown": False, "slice_pushdown": False}
         return frame.map_batches(_Collected(on, n, p, nulls, seen, keep), **no_pushdown)
-    if kind in ("RecordBatchReader", "Dataset"):
+    if kind in ("RecordBatchReader", "IterableDataset") or (package, kind) == ("pyarrow", "Dataset"):
         if keep == "last":
-            raise ValueError(f"a {kind} is read once and in order, so keep='last' needs a table: give reader.read_all() or dataset.to_table()")
-        return _stream(frame, on, n, p, nulls, seen, progress)
+            raise ValueError(
+                f"a {kind} is read once and in order, so keep='last' needs all rows: give reader.read_all(), dataset.to_table() or a"
+                " Dataset of Hugging Face"
+            )
+        return (_examples if package == "datasets" else _stream)(frame, on, n, p, nulls, seen, progress)
     keys, whole = _columns(frame, on, package), on is None
     try:
         # Checked before rows are read or a key is added.
-        _check_rows(frame, package)
+        if package != "datasets":
+            _check_rows(frame, package)
     except NotImplementedError as error:
         raise TypeError(f"{package} does not choose rows of this frame: {error}; cast the column{_refused(frame, package)}") from error
     if seen is None:
@@ -285,6 +313,12 @@ def _names(frame: Any, on: On, package: str) -> list[Any] | None:
 
 def _columns(frame: Any, on: On, package: str) -> Any:
     """Returns the columns of the key, with a row for each row of the frame."""
+    if package == "datasets":
+        names = _names(frame.data, on, "pyarrow")
+        columns = frame.column_names
+        return table_of_dataset(
+            frame if names is None else frame.select_columns([columns[name] if isinstance(name, int) else name for name in names])
+        )
     names = _names(frame, on, package)
     if names is None:
         return frame
@@ -316,22 +350,34 @@ def _stream(
     reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
     # A column that does not exist fails at the call.
     _columns(reader.schema.empty_table(), on, "pyarrow")
+    return needed("pyarrow").RecordBatchReader.from_batches(reader.schema, _new_rows(reader, on, n, p, nulls, seen, progress))
+
+
+def _examples(
+    dataset: Any, on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, progress: bool | None
+) -> Any:
+    """Returns the new examples of an IterableDataset, which are read when it is iterated."""
+    if dataset.features is not None:
+        _columns(dataset.features.arrow_schema.empty_table(), on, "pyarrow")
+    return new_examples(dataset, functools.partial(_new_rows, on=on, n=n, p=p, nulls=nulls, seen=seen, progress=progress))
+
+
+def _new_rows(
+    batches: Iterable[Any], on: On, n: int | None, p: float | None, nulls: Nulls, seen: Filter | None, progress: bool | None
+) -> Iterator[Any]:
+    """Yields the new rows of each batch. Without a filter of the caller, the first batch meets an empty one."""
     known = ScalableBloomFilter(_FIRST if n is None else n, 1e-6 if p is None else p) if seen is None else seen
-
-    def batches() -> Iterator[Any]:
-        rows = unique = 0
-        started = time.monotonic()
-        with Progress(progress) as shown:
-            for batch in reader:
-                new = dedup(batch, on, n, p, nulls, known, "first", is_own=seen is None)
-                rows, unique = rows + batch.num_rows, unique + new.num_rows
-                speed = rows / max(time.monotonic() - started, 1e-9)
-                shown.show([f"{rows:,} rows", f"{unique:,} unique", f"{speed:,.0f} rows/s"])
-                yield new
-        # The checks for each batch skip a filter that is large beside the batch.
-        _check(known, warn_if_full(known))
-
-    return needed("pyarrow").RecordBatchReader.from_batches(reader.schema, batches())
+    rows = unique = 0
+    started = time.monotonic()
+    with Progress(progress) as shown:
+        for batch in batches:
+            new = dedup(batch, on, n, p, nulls, known, "first", is_own=seen is None)
+            rows, unique = rows + batch.num_rows, unique + new.num_rows
+            speed = rows / max(time.monotonic() - started, 1e-9)
+            shown.show([f"{rows:,} rows", f"{unique:,} unique", f"{speed:,.0f} rows/s"])
+            yield new
+    # The checks for each batch skip a filter that is large beside the batch.
+    _check(known, warn_if_full(known))
 
 
 def _check_rows(frame: Any, package: str) -> None:
@@ -353,6 +399,8 @@ def _refused(frame: Any, package: str) -> str:
 def _rows(frame: Any, new: Any, package: str) -> Any:
     if package == "pyarrow":
         return frame.filter(needed("pyarrow").array(new))
+    if package == "datasets":
+        return frame.select(needed("numpy").flatnonzero(new))
     return frame[new] if package == "pandas" else frame.filter(new)
 
 

@@ -25,6 +25,7 @@ fn both_implementations_continue_merged_and_shrunk_scalable_filters() {
         let bytes = bytes_of!(filter);
         after.iter().for_each(|key| _ = filter.insert(&key[..]).unwrap());
         let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
+        header::check_answers(&bytes_of!(filter), &queried, &contains);
         let jobs = [
             json!({ "read": hex(&bytes) }),
             json!({ "read": hex(&bytes), "insert": hex_of_all(&after), "contains": hex_of_all(&queried) }),
@@ -47,6 +48,7 @@ fn both_implementations_write_the_same_scalable_filters() {
         new.extend(after.iter().map(|key| filter.insert(&key[..]).unwrap()));
         let queried = keys(0..700);
         let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
+        header::check_answers(&bytes_of!(filter), &queried, &contains);
         let all = [&before[..], &after].concat();
         let name = Some(filter.key_name()).filter(|name| !name.is_empty());
         let made = json!({ "first": first, "rate": rate, "seed": seed, "key_name": name });
@@ -115,6 +117,7 @@ fn both_implementations_write_the_same_rotating_filters() {
         let new: Vec<bool> = inserted.iter().map(|key| filter.insert(&key[..])).collect();
         let contains: Vec<bool> = queried.iter().map(|key| filter.contains(&key[..])).collect();
         let bytes = bytes_of!(filter);
+        header::check_answers(&bytes, &queried, &contains);
         let made = json!({
             "window": window, "rate": 0.01, "generations": generations, "seed": window, "key_name": "url",
             "rotate_when_full": rotates,

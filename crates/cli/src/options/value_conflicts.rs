@@ -277,8 +277,11 @@ fn check_corpus(options: &CorpusOptions) -> Result<(), Error> {
         (options.drop_document, "--drop-document"),
         (options.run.in_place, "--in-place"),
     ];
-    if chooses_copy && let Some((_, other)) = in_one_reading.iter().find(|(is_given, _)| *is_given) {
-        return refuse(format!("the argument '--keep' cannot be used with '{other}': {ONE_READING}"));
+    let in_two_readings = [(chooses_copy, "--keep"), (is_near && !options.earlier.is_empty(), "--earlier <PATH>")];
+    let first =
+        |options: &[(bool, &'static str)]| options.iter().find(|(is_given, _)| *is_given).map(|(_, name)| *name);
+    if let (Some(option), Some(other)) = (first(&in_two_readings), first(&in_one_reading)) {
+        return refuse(format!("the argument '{option}' cannot be used with '{other}': {ONE_READING}"));
     }
     if options.drop_document && options.unit() == Unit::Document {
         let other = if options.by.is_some() { "--by document" } else { "--against" };

@@ -161,6 +161,52 @@ fn short_tests_are_found_within_documents() {
     assert_contains_all(&bench.run_err("corpus --answer /answer train"), &["--against"]);
 }
 
+/// Answers are columns of tables of tests, texts or numbers, and documents are rows of tables or lines.
+#[cfg(feature = "parquet")]
+#[test]
+fn answers_are_columns_of_tables() {
+    let row = |text: &str, number, other: &str| (text.to_owned(), number, other.to_owned());
+    let table = |rows: &[crate::parquet::Row]| crate::parquet::table(rows, 2, parquet::basic::Compression::SNAPPY);
+    let tests = [
+        row("How many legs do spiders have?", 8, "eight"),
+        row("How many teeth do adult dogs have?", 42, "forty-two of them"),
+        row("How many wings does a bee have?", 4, "four"),
+    ];
+    let documents = [
+        row("8! How many legs do spiders have? I knew it.", 0, ""),
+        row("How many legs do spiders have? Eight.", 1, ""),
+        row("How many teeth do adult dogs have: 40, or forty two of them?", 2, ""),
+        row("How many wings does a bee have?", 3, ""),
+    ];
+    let lines: String = documents.iter().map(|(text, id, _)| line(*id as usize, text)).collect();
+    let of_tests: String = tests
+        .iter()
+        .map(|(text, number, from)| {
+            serde_json::json!({"text": text, "number": number, "from": from}).to_string() + "\n"
+        })
+        .collect();
+    let bench = Bench::new(&[
+        ("tests.parquet", &table(&tests)[..]),
+        ("train.parquet", &table(&documents)),
+        ("tests.jsonl", of_tests.as_bytes()),
+        ("train.jsonl", lines.as_bytes()),
+    ]);
+    for (answer, left) in [("number", [1, 2, 3]), ("from", [0, 2, 3])] {
+        let run = |options: &str| bench.run_ok(&format!("corpus -q {options} --answer /{answer} --force --report r"));
+        run("--column url -o out.parquet train.parquet --against tests.parquet");
+        let rows = crate::parquet::read_with_marks(bench.read("out.parquet"));
+        assert_eq!(rows.iter().map(|((_, id, _), _)| *id).collect::<Vec<_>>(), left, "{answer}");
+        let found = |report: &[u8]| {
+            let tests = json_values(report);
+            tests.iter().map(|test| (test["found"].clone(), test["short"].clone())).collect::<Vec<_>>()
+        };
+        let of_tables = found(&bench.read("r"));
+        let kept = json_values(run("train.jsonl --against tests.jsonl").as_bytes());
+        assert_eq!(kept.iter().map(|line| line["id"].as_i64().unwrap()).collect::<Vec<_>>(), left, "{answer}");
+        assert_eq!(of_tables, found(&bench.read("r")));
+    }
+}
+
 /// Punctuation is not a word: unrelated pages often share runs of it.
 #[test]
 fn documents_without_words_of_a_test_are_kept() {

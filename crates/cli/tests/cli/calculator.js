@@ -11,9 +11,10 @@ const report = choices.map((choice, i) => {
     }
     const wrong = [...document.querySelectorAll("[aria-invalid=true]")].map(input => input.id);
     if (wrong.length > 0) {
-        if (!at("results").inert) return { wrong };
-        return { wrong, error: wrong.map(name => at(`${name}-error`).textContent).join(" ") };
+        const error = wrong.map(name => at(`${name}-error`).textContent).join(" ");
+        return { wrong, error, figures: all(), stale: at("stale").checkVisibility() ? at("stale").textContent : null };
     }
+    if (at("stale").checkVisibility()) return { wrong: [] };
     const seen = { figures: all(), text: at("results").textContent, link: at("link").getAttribute("href") };
     for (const language of ["rust", "python", "shell"]) seen[language] = at(language).textContent;
     // What somebody sees who follows the link. Browsers refuse to follow very many at once.

@@ -271,6 +271,17 @@ fn numbers_are_parsed_with_units_and_separators() {
 
 #[test]
 #[ignore = "starts a browser"]
+fn results_stay_after_an_invalid_value() {
+    let choices = [json!({ "keys": "20k", "rate": "0.1%" }), json!({ "rate": "potatoes" })];
+    let Some(shown) = shown(&choices) else { return };
+    assert_eq!(shown[1]["wrong"], json!(["rate"]));
+    assert_eq!(shown[1]["figures"], shown[0]["figures"]);
+    let stale = shown[1]["stale"].as_str().unwrap();
+    assert!(stale.starts_with("The results below are of 20,000 keys, a rate of 0.1 % and "), "{stale}");
+}
+
+#[test]
+#[ignore = "starts a browser"]
 fn links_with_too_few_or_many_values_are_corrected() {
     let links = [
         ("#keys=5000", "#keys=5000&rate=0.01"),

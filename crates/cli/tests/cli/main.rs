@@ -10,6 +10,7 @@ mod live;
 
 mod against;
 mod calculator;
+mod claims;
 mod compress;
 mod documents;
 mod files;

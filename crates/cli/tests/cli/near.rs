@@ -337,3 +337,50 @@ fn texts_in_all_scripts_are_compared() {
     assert_eq!(clusters(&bench, "clusters"), [[0, 1, 3]]);
     assert_eq!(fs::read_to_string(bench.path("out")).unwrap().lines().count(), 2);
 }
+
+/// Folders of one month on two machines are not compared with one another. The next month is compared with both, by the merged states
+/// of the machines or by their outputs.
+#[test]
+fn a_month_is_compared_with_the_folders_of_all_machines() {
+    let words = |number: usize| (0..120).map(|i| format!("w{}", 120 * number + i)).collect::<Vec<_>>();
+    let file = |numbers: &[std::ops::Range<usize>], change: bool| -> String {
+        let line = |number| {
+            let mut words = words(number);
+            words.extend(change.then(|| format!("changed{number}")));
+            crate::documents::line(number, &words.join(" "))
+        };
+        numbers.iter().cloned().flatten().map(line).collect()
+    };
+    // Ten documents are on both machines.
+    let machines = [("a", file(&[0..50], false)), ("b", file(&[40..90], false))];
+    let bench = Bench::new(&[
+        ("copies", file(&[30..60, 90..100], false).as_bytes()),
+        ("changed", file(&[30..60, 90..100], true).as_bytes()),
+    ]);
+    machines.iter().for_each(|(name, lines)| bench.write(name, lines.as_bytes()));
+    let ids =
+        |lines: &str| -> Vec<f64> { json_values(lines.as_bytes()).iter().map(|line| number(line, "id")).collect() };
+    let new: Vec<f64> = (90..100).map(f64::from).collect();
+    for (step, next) in [
+        ("--near 0.8 ", "changed"),
+        ("", "changed"),
+        ("--drop-document ", "changed"),
+        ("--sample 16 ", "copies"),
+        ("--by document --ngram 0 ", "copies"),
+    ] {
+        for (name, lines) in &machines {
+            let run = format!("corpus -q {step}-p 1e-4 --force --state {name}.state -o {name}.out {name}");
+            bench.run_ok(&run);
+            assert!(text(&bench.read(&format!("{name}.out"))) == *lines, "{step}");
+        }
+        bench.run_ok("merge -p 1e-3 a.state b.state -o both.state");
+        assert_eq!(ids(&bench.run_ok(&format!("corpus -q {step}--state both.state {next}"))), new, "{step}");
+        ["a.state", "b.state", "both.state"].iter().for_each(|state| fs::remove_file(bench.path(state)).unwrap());
+    }
+    let run = |step: &str| bench.run_ok(&format!("corpus -q {step} --earlier a.out --earlier b.out changed"));
+    assert_eq!(ids(&run("--near 0.8 --contained 0.95")), new);
+    let rest = crate::documents::texts(run("--substrings 50").as_bytes());
+    let expected = (30..60).map(|number| format!("changed{number}"));
+    assert!(rest.iter().map(|text| text.trim_start().to_owned()).take(30).eq(expected));
+    assert!(rest[30..].iter().zip(90..).all(|(text, number)| text.starts_with(&words(number).join(" "))));
+}

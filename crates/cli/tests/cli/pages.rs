@@ -11,8 +11,7 @@ fn root() -> PathBuf {
 
 /// True if a script needs a server (see `tests/redis`), or Parquet in a build without it.
 fn has_unmet_requirements(script: &str) -> bool {
-    let parquet = ["parquet", "fineweb"].iter().any(|word| script.contains(word));
-    script.contains("--redis") || parquet && cfg!(not(feature = "parquet"))
+    script.contains("--redis") || script.contains("parquet") && cfg!(not(feature = "parquet"))
 }
 
 #[test]
@@ -35,7 +34,9 @@ fn commands_of_the_pages_run() {
 /// Returns the pages for users.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
-    for folder in ["", "docs", "python", "crates/redis", "crates/text", "tests/data", "crates/cli/tests/data/like"] {
+    let crates = ["cli", "datafusion", "keys", "redis", "tables", "text"].map(|name| format!("crates/{name}"));
+    let others = ["", "docs", "python", "tests/data", "crates/cli/tests/data/like"].map(str::to_owned);
+    for folder in crates.into_iter().chain(others) {
         let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         pages.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }

@@ -38,6 +38,39 @@ fn sampled_grams_decide_copies_and_new_texts_alike() {
     }
 }
 
+/// The rows of a table are sampled as lines are: their paragraphs, the sample that a state records, and the one that -m chooses.
+#[cfg(feature = "parquet")]
+#[test]
+fn rows_of_tables_are_sampled_like_lines() {
+    let lines = [documents(0..100), documents(50..150)].concat();
+    let rows: Vec<_> = texts(lines.as_bytes()).into_iter().map(|text| (text, 0, String::new())).collect();
+    let table = crate::parquet::table(&rows, 30, parquet::basic::Compression::SNAPPY);
+    let bench = Bench::new(&[("a.parquet", &table[..]), ("a.jsonl", lines.as_bytes())]);
+    let kept = || -> Vec<String> {
+        crate::parquet::read_with_marks(bench.read("out.parquet")).into_iter().map(|((text, ..), _)| text).collect()
+    };
+    for options in ["", "--by document ", "--drop-document "] {
+        for sample in ["7", "65536"] {
+            let options = format!("-p 1e-9 {options}--sample {sample}");
+            let output =
+                bench.run(&format!("corpus --stats=json {options} --state s --column url -o out.parquet a.parquet"));
+            let of_lines = bench.run(&format!("corpus --stats=json {options} a.jsonl"));
+            assert_eq!(kept(), texts(&of_lines.stdout), "{options}");
+            let [of_table, of_lines] = [&output, &of_lines].map(stats);
+            for name in ["sample", "grams", "found"] {
+                assert_eq!(of_table[name], of_lines[name], "{options} {name}");
+            }
+            // The state of a table continues with lines.
+            assert_eq!(bench.run_ok(&format!("corpus -q --frozen {} --state s a.jsonl", &options[8..])), "");
+            ["s", "out.parquet"].iter().for_each(|file| std::fs::remove_file(bench.path(file)).unwrap());
+        }
+    }
+    let output = bench.run("corpus --stats=json -m 12000 --column url -o out.parquet a.parquet");
+    let figures = stats(&output);
+    assert!(number(&figures, "sample") > 1.0 && number(&figures, "memory_bytes") <= 12_000.0 * 1.01, "{figures}");
+    assert!(text(&output.stderr).contains("one of "));
+}
+
 /// The statistics and the annotations count the compared grams. A unit of two grams is compared by both.
 #[test]
 fn statistics_count_sampled_grams() {

@@ -129,6 +129,12 @@ fn words_that_remain_are_those_of_the_set_of_all_windows() {
     for memory in ["", " -m 200K"] {
         let rest = bench.run_ok(&format!("corpus -q --substrings 6{memory} --earlier a.jsonl b.jsonl.gz"));
         assert!([&*first_output, &rest].concat() == output, "{memory}");
+        bench.write("c.jsonl", second.as_bytes());
+        let notes = bench.run_ok(&format!("corpus -q --substrings 6{memory} --annotate --earlier a.jsonl c.jsonl"));
+        let kept = json_values(notes.as_bytes()).iter().filter(|note| note["bloomline"]["duplicate"] == false).count();
+        assert_eq!((notes.lines().count(), kept), (second.lines().count(), rest.lines().count()));
+        bench.run_ok(&format!("corpus -q --substrings 6{memory} --in-place --earlier a.jsonl c.jsonl"));
+        assert!(text(&bench.read("c.jsonl")) == rest && text(&bench.read("a.jsonl")) == first, "{memory}");
     }
     bench.run_ok("corpus --substrings 6 --output-dir out a.jsonl b.jsonl.gz");
     assert!(text(&[bench.read("out/a.jsonl"), gunzip(&bench.read("out/b.jsonl.gz"))].concat()) == output);

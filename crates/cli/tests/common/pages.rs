@@ -128,7 +128,7 @@ fn write_input_files(bench: &Bench, day: usize) {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(86_400);
     fs::File::open(bench.path("yesterday")).unwrap().set_modified(old).unwrap();
     #[cfg(feature = "parquet")]
-    for name in ["data/one", "train-1", "train-2", "fineweb/2026-11/one", "fineweb/2026-12/one"] {
+    for name in ["data/one", "train-1", "train-2"] {
         let name = format!("{name}.parquet");
         fs::create_dir_all(bench.path(&name).parent().unwrap()).unwrap();
         bench.write(&name, &parquet(day));

@@ -7,12 +7,16 @@ use alloc::vec::Vec;
 /// 1/16.
 const BITS_PER_ENTRY: usize = 16;
 
-/// The hashes with their numbers, in order, behind a filter of one bit for each hash.
+/// The hashes with their numbers, in order, behind a filter of one bit for each hash. An index by their high bits leads to about one
+/// entry.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     entries: Vec<(u64, u32)>,
     bits: Vec<u64>,
     shift: u32,
+    /// The first entry of each value of the high bits.
+    index: Vec<u32>,
+    index_shift: u32,
 }
 
 impl Table {
@@ -20,7 +24,11 @@ impl Table {
         entries.sort_unstable();
         entries.dedup();
         let size = (entries.len() * BITS_PER_ENTRY).next_power_of_two().max(64);
-        let mut table = Self { entries, bits: vec![0; size / 64], shift: 64 - size.ilog2() };
+        let values = entries.len().next_power_of_two().max(2);
+        let index_shift = 64 - values.ilog2();
+        let first = |value: usize| entries.partition_point(|entry| (entry.0 >> index_shift) < value as u64) as u32;
+        let index = (0..values).map(first).collect();
+        let mut table = Self { entries, bits: vec![0; size / 64], shift: 64 - size.ilog2(), index, index_shift };
         for i in 0..table.entries.len() {
             let bit = table.bit(table.entries[i].0);
             table.bits[bit / 64] |= 1 << (bit % 64);
@@ -49,6 +57,8 @@ impl Table {
 
     #[inline(never)]
     fn entries_from(&self, hash: u64) -> &[(u64, u32)] {
-        &self.entries[self.entries.partition_point(|entry| entry.0 < hash)..]
+        let entries = &self.entries[self.index[(hash >> self.index_shift) as usize] as usize..];
+        let smaller = entries.iter().take_while(|entry| entry.0 < hash).count();
+        &entries[smaller..]
     }
 }

@@ -3,7 +3,7 @@
 use crate::system::external_sort::{Merge, RunSlice};
 use crate::system::positioned::read_exact_at;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,8 +11,6 @@ use std::sync::Arc;
 const ENTRY: usize = size_of::<u128>();
 /// The bytes that are read at once. Smaller pages need more memory for their heads, larger ones take longer to copy.
 const PAGE: usize = 1024;
-/// The bytes that are written at once.
-const WRITTEN: usize = 1 << 16;
 /// The fingerprints of all runs that a merge holds in memory.
 const MERGED: usize = 1 << 16;
 
@@ -52,9 +50,9 @@ impl SortedRun {
     pub fn write<'a>(folder: &Path, sorted: impl Iterator<Item = &'a [u128]>) -> io::Result<Self> {
         let mut writer = Writer::new(tempfile::tempfile_in(folder)?);
         for piece in sorted {
-            piece.iter().try_for_each(|&fingerprint| writer.push(fingerprint))?;
+            writer.push(piece.iter().copied())?;
         }
-        writer.finish()
+        Ok(writer.finish())
     }
 
     /// Writes the fingerprints of several runs as one.
@@ -71,9 +69,9 @@ impl SortedRun {
         loop {
             merge.next_into(&mut merged)?;
             if merged.is_empty() {
-                return writer.finish();
+                return Ok(writer.finish());
             }
-            merged.iter().try_for_each(|&words| writer.push(fingerprint(words)))?;
+            writer.push(merged.iter().map(|&words| fingerprint(words)))?;
         }
     }
 
@@ -131,27 +129,34 @@ impl SortedRun {
 }
 
 struct Writer {
-    file: BufWriter<File>,
+    file: File,
     heads: Vec<u64>,
     entries: u64,
+    /// A buffer for the bytes that are written at once.
+    bytes: Vec<u8>,
 }
 
 impl Writer {
     fn new(file: File) -> Self {
-        Self { file: BufWriter::with_capacity(WRITTEN, file), heads: Vec::new(), entries: 0 }
+        Self { file, heads: Vec::new(), entries: 0, bytes: Vec::new() }
     }
 
-    fn push(&mut self, fingerprint: u128) -> io::Result<()> {
-        if self.entries.is_multiple_of((PAGE / ENTRY) as u64) {
-            self.heads.push(head(fingerprint));
+    /// Writes the next fingerprints, thousands for each call to the system.
+    fn push(&mut self, fingerprints: impl ExactSizeIterator<Item = u128> + Clone) -> io::Result<()> {
+        let of_page = (PAGE / ENTRY) as u64;
+        let next_page = (self.entries.next_multiple_of(of_page) - self.entries) as usize;
+        self.heads.extend(fingerprints.clone().skip(next_page).step_by(PAGE / ENTRY).map(head));
+        self.entries += fingerprints.len() as u64;
+        self.bytes.resize(ENTRY * fingerprints.len(), 0);
+        for (entry, fingerprint) in self.bytes.as_chunks_mut().0.iter_mut().zip(fingerprints) {
+            *entry = fingerprint.rotate_left(u64::BITS).to_le_bytes();
         }
-        self.entries += 1;
-        self.file.write_all(&fingerprint.rotate_left(u64::BITS).to_le_bytes())
+        self.file.write_all(&self.bytes)
     }
 
-    fn finish(mut self) -> io::Result<SortedRun> {
+    fn finish(mut self) -> SortedRun {
         self.heads.shrink_to_fit();
-        Ok(SortedRun { file: self.file.into_inner()?, heads: self.heads, entries: self.entries })
+        SortedRun { file: self.file, heads: self.heads, entries: self.entries }
     }
 }
 
@@ -224,12 +229,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn a_full_disk_is_an_error() {
-        let full = || Writer::new(File::options().write(true).open("/dev/full").unwrap());
-        let mut writer = full();
-        writer.push(1).unwrap();
-        assert_eq!(writer.finish().err().map(|error| error.kind()), Some(io::ErrorKind::StorageFull));
-        let mut writer = full();
-        let error = (0..10_000).find_map(|i| writer.push(i).err()).unwrap();
-        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        let mut writer = Writer::new(File::options().write(true).open("/dev/full").unwrap());
+        assert_eq!(writer.push([1].into_iter()).unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

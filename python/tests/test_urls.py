@@ -1,0 +1,145 @@
+"""Files by URL: on a local server, which only reads, and in memory, which writes too."""
+
+import functools
+import gzip
+import http.server
+import json
+import pathlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import bloomline
+from bloomline import BloomFilter, ScalableBloomFilter, _frames
+
+fsspec = pytest.importorskip("fsspec")
+pytest.importorskip("aiohttp")
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+
+@pytest.fixture
+def memory() -> Iterator[Any]:
+    system = fsspec.filesystem("memory")
+    system.store.clear()
+    yield system
+    system.store.clear()
+
+
+class ReadOnly(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """A file system that writes nothing, as those of archives and old ones of https."""
+
+    protocol = "readonly"
+
+    def pipe_file(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError
+
+
+fsspec.register_implementation("readonly", ReadOnly)
+
+
+@pytest.fixture
+def server(tmp_path: pathlib.Path) -> Iterator[tuple[str, pathlib.Path]]:
+    """The URL of a folder."""
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None: ...
+
+    served = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
+    thread = threading.Thread(target=served.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{served.server_port}", folder
+    served.shutdown()
+    thread.join()
+    served.server_close()
+
+
+def lines(*urls: str) -> bytes:
+    return b"".join(json.dumps({"url": url}).encode() + b"\n" for url in urls)
+
+
+def urls_of(contents: bytes) -> list[str]:
+    return [json.loads(line)["url"] for line in contents.splitlines()]
+
+
+def test_inputs_are_read_from_a_server(server: tuple[str, pathlib.Path], tmp_path: pathlib.Path) -> None:
+    url, folder = server
+    (folder / "a.jsonl.gz").write_bytes(gzip.compress(lines("a", "b", "a")))
+    (folder / "b.jsonl").write_bytes(lines("b", "c"))
+    output = tmp_path / "out.jsonl"
+    figures = bloomline.dedup([f"{url}/a.jsonl.gz", f"{url}/b.jsonl?version=2"], on="url", output=output)
+    assert (figures["lines"], figures["unique"]) == (5, 3) and urls_of(output.read_bytes()) == ["a", "b", "c"]
+    pq.write_table(pa.table({"url": ["x", "y", "x"]}), folder / "c.parquet")
+    bloomline.dedup(f"{url}/c.parquet", on="url", output=tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["url"].to_pylist() == ["x", "y"]
+    with pytest.raises(FileNotFoundError, match="none.jsonl"):
+        bloomline.dedup(f"{url}/none.jsonl", on="url", output=output)
+    # Messages of the command have the URL.
+    (folder / "null.jsonl").write_bytes(b'{"url": "a"}\n{"url": null}\n')
+    with pytest.raises(RuntimeError, match=f'null in "{url}/null.jsonl", line 2'):
+        bloomline.dedup(f"{url}/null.jsonl", on="url", output=output, nulls="fail")
+
+
+def test_outputs_and_the_state_are_written_after_the_run(memory: Any, tmp_path: pathlib.Path) -> None:
+    memory.pipe({"/logs/2026-10.jsonl": lines("a", "b", "a"), "/logs/2026-11.jsonl": lines("b", "c", "c"), "/logs/deep/x.jsonl": lines("c", "d")})
+    for month, expected in {"2026-10": ["a", "b"], "2026-11": ["c"]}.items():
+        new = f"memory://new/{month}.jsonl"
+        bloomline.dedup(f"memory://logs/{month}.jsonl", on="url", output=new, state="memory://state/urls.bloom")
+        assert urls_of(memory.cat(new)) == expected
+    state = ScalableBloomFilter.load("memory://state/urls.bloom")
+    assert state.contains_rows(pa.table({"url": ["a", "c", "d"]})).tolist() == [True, True, False]
+    # A folder and a pattern.
+    bloomline.dedup("memory://logs", on="url", keep="first", output_dir="memory://kept")
+    assert sorted(memory.find("/kept")) == ["/kept/2026-10.jsonl", "/kept/2026-11.jsonl", "/kept/deep/x.jsonl"]
+    assert [urls_of(memory.cat(f"/kept/{name}")) for name in ("2026-11.jsonl", "deep/x.jsonl")] == [["c"], ["d"]]
+    bloomline.dedup("memory://logs/*.jsonl", on="url", output=tmp_path / "all.jsonl")
+    assert urls_of((tmp_path / "all.jsonl").read_bytes()) == ["a", "b", "c"]
+    # A failed run writes nothing.
+    before = memory.cat("/state/urls.bloom")
+    memory.pipe("/logs/bad.jsonl", lines("e") + b"{\n")
+    with pytest.raises(RuntimeError, match='no key in "memory://logs/bad.jsonl", line 2'):
+        bloomline.dedup("memory://logs/bad.jsonl", on="url", output="memory://no", state="memory://state/urls.bloom")
+    assert not memory.exists("/no") and memory.cat("/state/urls.bloom") == before
+
+
+def test_filters_are_saved_and_loaded(memory: Any, server: tuple[str, pathlib.Path]) -> None:
+    seen = BloomFilter(1000, 1e-6, key_name="url")
+    seen.update(["a", "b"])
+    seen.save("memory://state/seen.bloom")
+    assert memory.cat("/state/seen.bloom") == bytes(seen) and BloomFilter.load("memory://state/seen.bloom") == seen
+    url, folder = server
+    seen.save(folder / "seen.bloom")
+    assert BloomFilter.load(f"{url}/seen.bloom") == seen
+    with pytest.raises(ValueError, match="load it as a BloomFilter"):
+        ScalableBloomFilter.load(f"{url}/seen.bloom")
+    with pytest.raises(FileNotFoundError):
+        BloomFilter.load(f"{url}/none.bloom")
+    with pytest.raises(OSError, match="readonly://x: no file can be written there; write a local one"):
+        seen.save("readonly://x")
+    with pytest.raises(ValueError, match="is a URL, and only a file is mapped: load it"):
+        BloomFilter.map(f"{url}/seen.bloom")
+
+
+def test_wrong_arguments_are_refused(memory: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.pipe("/a.jsonl", lines("a"))
+    with pytest.raises(ValueError, match="in_place replaces local files"):
+        bloomline.dedup("memory://a.jsonl", on="url", in_place=True)
+    with pytest.raises(ValueError, match="with --resume, give paths"):
+        bloomline.dedup("memory://a.jsonl", on="url", output="memory://b.jsonl", options=["--resume"])
+    with pytest.raises(ValueError, match="no file matches 'memory://x"):
+        bloomline.dedup("memory://x*.jsonl", on="url", output=tmp_path / "x")
+    # A file may have such a name.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd:").mkdir()
+    (tmp_path / "odd:/a.jsonl").write_bytes(lines("a", "a"))
+    assert bloomline.dedup("odd://a.jsonl", on="url", output="x")["unique"] == 1
+    _frames.needed.cache_clear()
+    monkeypatch.setitem(sys.modules, "fsspec", None)
+    with pytest.raises(ModuleNotFoundError, match="fsspec is not installed, and it reads and writes files by URL: pip install"):
+        bloomline.dedup("memory://a.jsonl", on="url", output=tmp_path / "y")
+    _frames.needed.cache_clear()
