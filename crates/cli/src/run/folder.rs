@@ -241,7 +241,7 @@ mod tests {
         let inputs = Inputs::from_paths(&paths);
         let folders: Vec<PathBuf> = folders.iter().map(|name| folder.path().join(name)).collect();
         let outputs = outputs(Path::new("out"), &inputs.found, &folders, compression.map(Compression::new))?;
-        Ok(outputs.iter().map(|output| output.whole.to_str().unwrap().to_owned()).collect())
+        Ok(outputs.iter().map(|output| output.whole.to_str().unwrap().replace('\\', "/")).collect())
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Names, devices and ends of lines of Windows.
 
-use crate::common::{Bench, assert_contains_all, expect_success, text};
+use crate::common::{Bench, assert_contains_all, expect_success, report_skipped, text};
 use std::ffi::OsString;
 use std::fs;
 use std::os::windows::ffi::OsStringExt;
@@ -33,6 +33,9 @@ fn paths_have_drives_backslashes_and_any_length() {
     let file = folder.join("file");
     assert!(file.as_os_str().len() > 300);
     fs::write(&file, "a\nb\na\n").unwrap();
+    if fs::metadata(&file).is_err() {
+        return report_skipped("Wine opens a file with a long path, and does not describe it");
+    }
     let run = |line: &str| {
         let mut command = bench.command(line);
         expect_success(command.arg(&file).output().unwrap())
@@ -51,7 +54,7 @@ fn names_that_are_not_utf16_are_read() {
     let bench = Bench::new(&[]);
     let name = OsString::from_wide(&[0x61, 0xD800]);
     if fs::write(bench.0.path().join(&name), "a\na\n").is_err() {
-        return crate::common::report_skipped("no such names here");
+        return report_skipped("no such names here");
     }
     assert_eq!(bench.run_ok("dedup ."), "a\n");
 }
