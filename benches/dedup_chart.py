@@ -2,7 +2,7 @@
 """Times commands that print each line once, and draws the chart of the README.
 
     tests/data/make-large.sh /tmp/large
-    benches/dedup_chart.py measure /tmp/large > docs/plots/dedup.json    # 10 minutes
+    benches/dedup_chart.py measure /tmp/large > docs/plots/dedup.json    # 4 minutes
     benches/dedup_chart.py draw < docs/plots/dedup.json > docs/plots/dedup.svg
 
 `measure` takes the commands that are on the PATH: GNU sort and awk (`gawk`), DuckDB's program, duplicut, anew, rling, xuniq, huniq,
