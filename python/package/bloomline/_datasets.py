@@ -1,6 +1,7 @@
 """Hugging Face's datasets as batches of Arrow."""
 
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any
 
 # Rows that are read together. A batch of a stream is as small as those of `datasets`, because its first row waits for the last.
@@ -14,7 +15,7 @@ NewRows = Callable[[Iterable[Any]], Iterator[Any]]
 
 def table_of_dataset(dataset: Any) -> Any:
     """Returns the rows of a Dataset as a table, which refers to the files of the dataset, or has copies of rows that were reordered."""
-    import pyarrow as pa
+    pa = import_module("pyarrow")
 
     def parts() -> Iterator[Any]:
         yield dataset.data.schema.empty_table()
@@ -23,7 +24,8 @@ def table_of_dataset(dataset: Any) -> Any:
             is_scattered = part.column(0).num_chunks * _LEAST_CHUNK > part.num_rows
             yield part.combine_chunks() if is_scattered else part
 
-    return pa.concat_tables(parts())
+    table: Any = pa.concat_tables(parts())
+    return table
 
 
 class _Tables:
@@ -42,9 +44,8 @@ def new_examples(dataset: Any, new_rows: NewRows) -> Any:
     It has one shard, because workers that read several would each have a filter of their own.
     """
     # The class is not documented. The one that is, from_generator, converts rows to objects, and integers to those of 64 bits.
-    from datasets.iterable_dataset import ArrowExamplesIterable
-
-    tables = ArrowExamplesIterable(_Tables(dataset, new_rows), {})
+    iterable_dataset = import_module("datasets.iterable_dataset")
+    tables = iterable_dataset.ArrowExamplesIterable(_Tables(dataset, new_rows), {})
     made = type(dataset)(tables, info=dataset.info.copy(), split=dataset.split)
     formatting = dataset._formatting
     return made if formatting is None else made.with_format(formatting.format_type)
