@@ -51,12 +51,28 @@ pub fn recommendations(comparison: &Comparison) -> Vec<Recommendation> {
         let best = format!("{}, with {} on {max_threads} threads{next}.", best.interface, sentence(best));
         Some(Recommendation { job: "Threads that insert at once", best })
     };
+    // At equal memory, their rates differ too widely.
+    let removable = || {
+        let rows = comparison.equal_rate_rows.iter();
+        let rows = rows.filter(|row| entry(&row.contender).is_some_and(|entry| entry.removes));
+        let (best, next) = least_two(rows, |row| row.query_50.median)?;
+        let figures = |row: &Row| {
+            let name = comparison.label(&row.contender);
+            format!("{name}, with {:.1} ns a query and {:.1} bits a key", row.query_50.median, row.bits_per_key)
+        };
+        let next = next.map_or_else(String::new, |next| format!("; then {}", figures(next)));
+        let rate = percent(comparison.equal_rate);
+        Some(Recommendation {
+            job: "Keys that are removed again",
+            best: format!("{} at a rate of {rate}{next}.", figures(best)),
+        })
+    };
     let low = comparison.rates.iter().map(|row| row.requested_fpr).fold(f64::INFINITY, f64::min);
     [
         fastest("Many keys at a time", |_| true),
         fastest("One key at a time", |entry| !entry.batch && !entry.fixed),
         threads(),
-        fastest("Keys that are removed again", |entry| entry.removes),
+        removable(),
         smallest("Least memory, all keys known beforehand", comparison.equal_rate, true),
         smallest("Least memory, keys arrive over time", comparison.equal_rate, false),
         smallest("Least memory at a low rate", low, false),
