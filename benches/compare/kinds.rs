@@ -189,6 +189,23 @@ fn made(filter: Result<impl Contender + 'static, BuildError>) -> BoxedContender 
     filter.map_or_else(|error| Err(error.to_string()), boxed)
 }
 
+/// The methods of a contender that do not depend on how its layout is called.
+macro_rules! size_of_layout {
+    () => {
+        fn memory_bytes(&self) -> usize {
+            self.0.memory_bytes()
+        }
+
+        fn probes(&self) -> u32 {
+            self.0.probes()
+        }
+
+        fn modelled_fpr(&self, keys: u64) -> f64 {
+            self.0.expected_fpr(keys)
+        }
+    };
+}
+
 impl<L: LayoutFilter> Contender for Batches<L> {
     fn insert(&mut self, hashes: &[u64], new: &mut [bool]) -> usize {
         self.0.insert_hashes(hashes, new)
@@ -198,17 +215,7 @@ impl<L: LayoutFilter> Contender for Batches<L> {
         self.0.contains_hashes(hashes, found)
     }
 
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
-
-    fn probes(&self) -> u32 {
-        self.0.probes()
-    }
-
-    fn modelled_fpr(&self, keys: u64) -> f64 {
-        self.0.expected_fpr(keys)
-    }
+    size_of_layout!();
 }
 
 contender! { Calls, |filter, hash, keys|
@@ -228,17 +235,7 @@ impl Contender for Dispatched {
         dispatch!(&self.0, |view| one_by_one(hashes, found, |hash| view.contains_hash(hash)))
     }
 
-    fn memory_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
-
-    fn probes(&self) -> u32 {
-        self.0.probes()
-    }
-
-    fn modelled_fpr(&self, keys: u64) -> f64 {
-        self.0.expected_fpr(keys)
-    }
+    size_of_layout!();
 }
 
 #[cfg(test)]

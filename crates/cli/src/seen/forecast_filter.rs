@@ -202,7 +202,7 @@ impl ForecastFilter {
         Ok(count)
     }
 
-    /// Keeps hashes for a larger first stage, unless most lines are repeats, each of which costs a look-up in a table.
+    /// Keeps hashes for a larger first stage. If most lines are repeats, it keeps none, because each repeat costs a look-up in a table.
     fn keep(&mut self, hashes: &[u64], new: &[bool]) {
         if let Some(offered) = &mut self.offered {
             offered.add(hashes, new);
