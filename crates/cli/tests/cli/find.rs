@@ -2,7 +2,7 @@
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
-    run_with_stdin, stats, text, with_ulimit,
+    report_skipped, run_with_stdin, stats, text, with_ulimit,
 };
 use std::ffi::OsStr;
 use std::fs;
@@ -160,13 +160,16 @@ fn lists_name_files_and_directories() {
         bench.write(name, bytes);
     }
     let odd = OsStr::from_bytes(b"\xFF\xFE");
-    fs::write(bench.0.path().join(odd), "odd\n").unwrap();
-    let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
-    assert_eq!(
-        expect_success(run_with_stdin(bench.command("dedup -z --files-from -"), list)),
-        b"-z\0odd\n\0--files-from\0x\0"
-    );
-    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
+    if fs::write(bench.0.path().join(odd), "odd\n").is_ok() {
+        let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
+        assert_eq!(
+            expect_success(run_with_stdin(bench.command("dedup -z --files-from -"), list)),
+            b"-z\0odd\n\0--files-from\0x\0"
+        );
+        assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
+    } else {
+        report_skipped("the system refuses names that are not UTF-8");
+    }
 
     bench.write("list", b"z\n");
     for line in

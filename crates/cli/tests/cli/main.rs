@@ -34,7 +34,7 @@ mod outputs;
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(all(feature = "parquet", unix))]
+#[cfg(all(feature = "parquet", target_os = "linux"))]
 mod parquet_damage;
 mod plan;
 mod purpose;

@@ -4,6 +4,7 @@ use crate::system::file_status::{FileId, FileKind, FileStatus};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -43,6 +44,11 @@ pub fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
 /// True for the error of writing to a pipe whose reader is gone.
 pub fn is_reader_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
+}
+
+/// Returns a message as people read it.
+pub fn readable(message: &str) -> impl Display {
+    message
 }
 
 /// Sets the size of a pipe, if the system allows it.

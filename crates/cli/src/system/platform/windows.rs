@@ -2,6 +2,7 @@
 
 use crate::system::file_status::{FileId, FileKind, FileStatus};
 use signal_hook::consts::SIGINT;
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
@@ -84,6 +85,11 @@ pub fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
 /// True for the error of writing to a pipe whose reader is gone. Named pipes have another one.
 pub fn is_reader_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(PIPE_NOT_CONNECTED)
+}
+
+/// Returns a message as people read it: with the separators of quoted paths as they were typed.
+pub fn readable(message: &str) -> impl Display {
+    message.replace(r"\\", r"\")
 }
 
 /// Does nothing: the process that creates a pipe chooses its size.
