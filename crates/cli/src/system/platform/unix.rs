@@ -23,6 +23,9 @@ pub const TOO_MANY_FILES: [i32; 2] = [23, 24];
 /// The variable that names the folder of temporary files.
 pub const TEMP_VARIABLE: &str = "TMPDIR";
 
+/// True if most file systems have one file for names that differ in case.
+pub const IGNORES_CASE: bool = cfg!(target_vendor = "apple");
+
 /// The set-user-ID and set-group-ID bits of a mode.
 const SET_ID: u32 = 0o6000;
 

@@ -21,6 +21,9 @@ pub const TOO_MANY_FILES: [i32; 0] = [];
 /// The variable that names the folder of temporary files.
 pub const TEMP_VARIABLE: &str = "TMP";
 
+/// True if most file systems have one file for names that differ in case.
+pub const IGNORES_CASE: bool = true;
+
 /// The errors `ERROR_SHARING_VIOLATION` and `ERROR_LOCK_VIOLATION`.
 const IN_USE: [i32; 2] = [32, 33];
 
