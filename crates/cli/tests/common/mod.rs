@@ -191,7 +191,8 @@ fn as_on_unix(message: &str) -> String {
         "File not found",
         "Path not found",
     ];
-    errors.iter().fold(message.replace('\\', "/"), |message, error| message.replace(error, "No such file"))
+    let separated = if message.starts_with("bloomline: ") { message.replace('\\', "/") } else { message.to_owned() };
+    errors.iter().fold(separated, |message, error| message.replace(error, "No such file"))
 }
 
 /// Asserts that a message contains all these parts.

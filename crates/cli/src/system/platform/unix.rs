@@ -142,6 +142,11 @@ pub fn until_replaced(old: File) -> Option<File> {
     Some(old)
 }
 
+/// Renames a file, which replaces the one that has the name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
+}
+
 /// Syncs a folder, which makes the names of its files safe from a crash.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
