@@ -45,10 +45,10 @@ links() {
 # Linked for Windows: every library but Python's own is a part of the system.
 links_on_windows() {
     local libraries
-    libraries=$(objdump --private-headers "$1" | sed -n 's/.*DLL Name: \(.*\)/\L\1/p' | sort | paste -sd ' ')
+    libraries=$(objdump --private-headers "$1" | sed -n 's/.*DLL Name: \(.*\)/\L\1/p' | sort -u | paste -sd ' ')
     echo "$(basename "$1") needs ${libraries:-none}"
     [[ " $libraries " == *" python3.dll "* ]] || fail "no library of Python, of any version"
-    ! tr ' ' '\n' <<<"$libraries" | grep -vE '^(python3|kernel32|ntdll|ws2_32|advapi32|userenv|bcrypt\w*|crypt32|secur32|api-ms-win-.*|ucrtbase|msvcrt|ole32|shell32)\.dll$' \
+    ! tr ' ' '\n' <<<"$libraries" | grep -vE '^(python3|kernel32|ntdll|ws2_32|advapi32|userenv|bcrypt\w*|n?crypt(32)?|secur32|api-ms-win-.*|ucrtbase|msvcrt|ole32|shell32)\.dll$' \
         || fail "libraries that Windows lacks"
 }
 
