@@ -191,15 +191,14 @@ fn as_on_unix(message: &str) -> String {
         "File not found",
         "Path not found",
     ];
-    let separated = if message.starts_with("bloomline: ") { message.replace('\\', "/") } else { message.to_owned() };
-    errors.iter().fold(separated, |message, error| message.replace(error, "No such file"))
+    errors.iter().fold(message.replace('\\', "/"), |message, error| message.replace(error, "No such file"))
 }
 
 /// Asserts that a message contains all these parts.
 #[track_caller]
 pub fn assert_contains_all(message: &str, parts: &[&str]) {
     #[cfg(windows)]
-    let message = &as_on_unix(message);
+    let message = &format!("{message}{}", as_on_unix(message));
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in {message:?}");
     }
