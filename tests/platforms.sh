@@ -118,11 +118,25 @@ windows() {
         release/build.sh /target/shipped clean tools wheels sums
         release/check.sh /target/shipped wheels'
 }
-# A check of Rust code that calls C needs no C compiler.
+# Zig has a stub of the system's own library. The two frameworks get stubs without names: a program looks those up when it starts.
 macos() {
-    within 'export RUSTC_BOOTSTRAP=1 CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
-        cargo check -Z build-std=std,panic_unwind -p bloomline --all-features --target aarch64-apple-darwin
-        cargo check -Z build-std=std,panic_unwind -p bloomline-cli --features parquet --target aarch64-apple-darwin'
+    within 'unset CARGO_TARGET_DIR && ln -sfn /target target
+        release/build.sh /target/shipped tools
+        export PATH=/src/target/release-tools/bin:$PATH RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind
+        for name in CoreFoundation Security; do
+            mkdir -p /target/stubs/$name.framework
+            printf "%s\n" "--- !tapi-tbd" "tbd-version: 4" "targets: [arm64-macos]" \
+                "install-name: /System/Library/Frameworks/$name.framework/Versions/A/$name" ... >/target/stubs/$name.framework/$name.tbd
+        done
+        CC_aarch64_apple_darwin=true cargo check -p bloomline --all-features --target aarch64-apple-darwin
+        for linked in "bloomline-cli --features parquet --bin bloomline" bloomline-python; do
+            cargo-zigbuild rustc --target aarch64-apple-darwin -p $linked -- \
+                -Clink-arg=-undefined -Clink-arg=dynamic_lookup -Clink-arg=-F/target/stubs -Cstrip=none
+        done
+        for file in bloomline lib_bloomline.dylib; do
+            lacking=$(llvm-nm -m -u target/aarch64-apple-darwin/debug/$file | grep -v "(from libSystem)" | grep -vE " _(k?CF|k?Sec|SSL|CMS|Authorization|_?Py)" || :)
+            [[ -z $lacking ]] || { echo "$file needs what macOS lacks: $lacking" >&2 && exit 1; }
+        done'
 }
 musl() {
     within 'unset CARGO_TARGET_DIR && ln -sfn /target target

@@ -745,7 +745,7 @@ fn inputs_that_disappear_are_broken_at_the_start() {
             (ended, &lines[..]),
             (Some(code), &rest.iter().map(|&line| line.to_owned()).collect::<Vec<_>>()[..])
         );
-        assert!(stderr.contains("cannot read \"gone\" after line 0: ") && stderr.contains("No such file"), "{stderr}");
+        assert_contains_all(&stderr, &["cannot read \"gone\" after line 0: ", "No such file"]);
     }
 }
 

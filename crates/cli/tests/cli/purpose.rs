@@ -159,10 +159,10 @@ fn keys_of_another_name_than_the_filter_are_refused() {
 /// The end of a line is not part of its key.
 #[test]
 fn line_endings_do_not_change_keys() {
-    let bench = Bench::new(&[("lines", b"a\nb\n"), ("nul", b"b\0a\0")]);
+    let bench = Bench::new(&[("lines", b"a\nb\n"), ("zeros", b"b\0a\0")]);
     bench.run_ok("build -n 500 -o f lines");
-    assert_eq!(bench.run_ok("check -z -s f nul"), "b\0a\0");
-    assert_eq!(bench.run_ok("dedup --total -z --state f nul"), "0\n");
+    assert_eq!(bench.run_ok("check -z -s f zeros"), "b\0a\0");
+    assert_eq!(bench.run_ok("dedup --total -z --state f zeros"), "0\n");
 }
 
 #[test]

@@ -182,6 +182,11 @@ impl Bench {
     }
 }
 
+/// Returns a text with the separators of Unix.
+pub fn with_slashes(text: &str) -> String {
+    if cfg!(windows) { text.replace('\\', "/") } else { text.to_owned() }
+}
+
 /// Replaces the separators and the system's errors of Windows, and of Wine, in a message.
 #[cfg(windows)]
 fn as_on_unix(message: &str) -> String {
@@ -191,7 +196,7 @@ fn as_on_unix(message: &str) -> String {
         "File not found",
         "Path not found",
     ];
-    errors.iter().fold(message.replace('\\', "/"), |message, error| message.replace(error, "No such file"))
+    errors.iter().fold(with_slashes(message), |message, error| message.replace(error, "No such file"))
 }
 
 /// Asserts that a message contains all these parts.
