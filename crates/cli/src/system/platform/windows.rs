@@ -28,7 +28,7 @@ pub const IGNORES_CASE: bool = true;
 /// The errors `ERROR_SHARING_VIOLATION` and `ERROR_LOCK_VIOLATION`.
 const IN_USE: [i32; 2] = [32, 33];
 
-/// How often a file is renamed at most, and the time between.
+/// The number of tries to rename a file, and the time between them.
 const RENAMES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(10);
 

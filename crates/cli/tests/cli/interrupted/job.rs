@@ -5,6 +5,7 @@ use super::rows::count_state_bits;
 use crate::common::elsewhere::{ExitStatusExt, MetadataExt};
 use crate::common::{
     Bench, TEMP_VARIABLE, assert_contains_all, bloomline, expect_refusal, signal, text, with_default_signals,
+    with_slashes,
 };
 use crate::corpus::decode;
 use serde_json::Value;
@@ -190,7 +191,7 @@ impl Job {
         let entries = entries.filter_map(Result::ok);
         let files = entries.filter(|entry| entry.file_type().is_file());
         let name =
-            |path: &std::path::Path| path.strip_prefix(self.bench.0.path()).unwrap().to_str().unwrap().to_owned();
+            |path: &std::path::Path| with_slashes(path.strip_prefix(self.bench.0.path()).unwrap().to_str().unwrap());
         files.filter_map(|entry| Some((name(entry.path()), entry.metadata().ok()?))).collect()
     }
 
