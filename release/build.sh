@@ -64,7 +64,8 @@ standard_library() {
         echo "there is no standard library for $1: add it (rustup target add $1), or name other platforms in TARGETS" >&2
         return 1
     fi
-    echo "RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind RUSTFLAGS=-Clink-self-contained=no"
+    echo "RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind"
+    [[ $1 != *-musl ]] || echo "RUSTFLAGS=-Clink-self-contained=no"
 }
 
 # Pythons without a GIL cannot use the stable ABI, so each gets a wheel of its own. PyO3 takes them from 3.14 on.
@@ -72,13 +73,16 @@ wheels() {
     local target settings libc python
     for target in "${targets[@]}"; do
         settings=$(standard_library "$target")
-        libc=manylinux_${glibc/./_}
-        [[ $target != *-musl ]] || libc=musllinux_1_2
+        case $target in
+        *-linux-gnu) libc=(--compatibility "manylinux_${glibc/./_}") ;;
+        *-linux-musl) libc=(--compatibility musllinux_1_2) ;;
+        *) libc=() ;;
+        esac
         for python in python3 $(compgen -c python3. | grep -xE 'python3\.(1[4-9]|[2-9][0-9])t' | sort -u); do
             # The settings have no quotes.
             # shellcheck disable=SC2086
             env $settings maturin build --locked --manifest-path python/Cargo.toml --out "$out" \
-                --zig --target "$target" --compatibility "$libc" --interpreter "$python"
+                --zig --target "$target" "${libc[@]}" --interpreter "$python"
         done
     done
 }

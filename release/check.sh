@@ -42,6 +42,16 @@ links() {
     fi
 }
 
+# Linked for Windows: every library but Python's own is a part of the system.
+links_on_windows() {
+    local libraries
+    libraries=$(objdump --private-headers "$1" | sed -n 's/.*DLL Name: \(.*\)/\L\1/p' | sort -u | paste -sd ' ')
+    echo "$(basename "$1") needs ${libraries:-none}"
+    [[ " $libraries " == *" python3.dll "* ]] || fail "no library of Python, of any version"
+    ! tr ' ' '\n' <<<"$libraries" | grep -vE '^(python3|kernel32|ntdll|ws2_32|advapi32|userenv|bcrypt\w*|n?crypt(32)?|secur32|api-ms-win-.*|ucrtbase|msvcrt|ole32|shell32)\.dll$' \
+        || fail "libraries that Windows lacks"
+}
+
 # Images and containers without a daemon. What the trap below removes is all that they leave. It needs root.
 images() {
     buildah --root "$all/images" --runroot "$all/run" --storage-driver vfs "$@"
@@ -107,15 +117,18 @@ wheel_for() {
 
 # The folder is the index, and there is no other.
 wheels() {
-    local wheel folder libc python environment
+    local wheel folder python environment
     pip_tools twine
     "$tools/bin/twine" check --strict "$out"/*.whl
     for wheel in "$out"/*.whl; do
         folder=$work/$(basename "$wheel" .whl)
         python3 -m zipfile --extract "$wheel" "$folder"
-        libc=gnu
-        [[ $wheel != *-musllinux_* ]] || libc=musl
-        links "$(echo "$folder"/bloomline/_bloomline*.so)" "$libc"
+        case $wheel in
+        *-win_*) links_on_windows "$folder/bloomline/_bloomline.pyd" ;;
+        *-musllinux_*) links "$(echo "$folder"/bloomline/_bloomline*.so)" musl ;;
+        *) links "$(echo "$folder"/bloomline/_bloomline*.so)" gnu ;;
+        esac
+        grep '^bloomline=bloomline.__main__:main' "$folder"/bloomline-*.dist-info/entry_points.txt >/dev/null
         ls "$folder"/bloomline-*.dist-info/licenses/LICENSE-{MIT,APACHE,DEPENDENCIES} "$folder"/bloomline/py.typed >/dev/null
     done
     for python in $(pythons); do

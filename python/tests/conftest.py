@@ -27,8 +27,10 @@ def examples(everyday: int) -> int:
     return 10 * everyday if IS_LONG else everyday
 
 
+needs_unix = pytest.mark.skipif(sys.platform == "win32", reason="signals, pipes or links of Unix")
 # These need terminals, forks or limits of memory.
-collect_ignore = ["test_processes.py", "test_progress.py", "test_redis.py", "test_spark.py"] if sys.platform == "win32" else []
+NEED_UNIX = ["doors", "processes", "progress", "redis", "scrapy", "spark"]
+collect_ignore = [f"test_{name}.py" for name in NEED_UNIX] if sys.platform == "win32" else []
 
 PORTS = itertools.count(os.getpid() * 97)
 # UDP sockets that reserve the ports of the same numbers for this process.

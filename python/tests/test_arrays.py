@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bloomline import AtomicBloomFilter, BloomFilter, ScalableBloomFilter
+from conftest import needs_unix
 from test_keys import CLASSES, TEXT
 
 INTEGERS = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "?"]
@@ -252,6 +253,7 @@ def test_a_batch_with_an_invalid_key_adds_nothing(keys: Any, make: Any) -> None:
     assert not raised.value.new.any()  # type: ignore[attr-defined]
 
 
+@needs_unix
 @pytest.mark.parametrize("make", [BloomFilter, AtomicBloomFilter])
 def test_an_exception_has_the_answers_so_far(make: Any) -> None:
     """The exception of a signal that arrives while keys are added, after some CPU time of the process."""

@@ -13,6 +13,7 @@ import pytest
 
 import bloomline
 from bloomline import _files
+from conftest import needs_unix
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -100,6 +101,7 @@ def test_inputs_may_exceed_the_length_of_a_command_line(tmp_path: pathlib.Path) 
     assert (tmp_path / "out.txt").read_text() == "a\n" and figures["unique"] == 1
 
 
+@needs_unix
 def test_the_error_of_a_child_that_ends_early_is_raised(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "in.txt").write_text("a\n")
     for program, said in {"raise SystemExit('no such library')": "no such library", "import os; os.kill(os.getpid(), 9)": "ended with -9"}.items():
@@ -178,6 +180,7 @@ except KeyboardInterrupt as error:
 """
 
 
+@needs_unix
 def test_an_interrupted_run_leaves_no_output_that_looks_complete(tmp_path: pathlib.Path) -> None:
     """Ctrl-C reaches Python alone. The lines that are in the state are kept under another name, and a second run has the others."""
     count = 500_000
@@ -194,6 +197,7 @@ def test_an_interrupted_run_leaves_no_output_that_looks_complete(tmp_path: pathl
     assert count - 50 < len(written) == len(set(written)) <= count
 
 
+@needs_unix
 def test_a_failed_run_leaves_no_output_that_looks_complete(tmp_path: pathlib.Path) -> None:
     (tmp_path / "in.jsonl").write_text("".join(f'{{"a": {number}}}\n' for number in range(100_000)) + "broken\n")
     (tmp_path / "old.jsonl").write_text("old")

@@ -8,6 +8,8 @@ use std::fs::{self, File, Metadata};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 use twox_hash::XxHash3_64;
 
 /// The end of a temporary file's name, after `RANDOM_LEN` letters and digits.
@@ -144,7 +146,15 @@ impl TemporaryFile {
     }
 
     fn rename(mut self, target: &Path) -> io::Result<()> {
-        fs::rename(&self.path, target)?;
+        // On Windows a program that has the target open for a moment, such as a search for viruses, keeps it from being replaced.
+        let mut tries = if cfg!(windows) { 100 } else { 1 };
+        while let Err(error) = fs::rename(&self.path, target) {
+            tries -= 1;
+            if tries == 0 || error.kind() != io::ErrorKind::PermissionDenied {
+                return Err(error);
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
         self.path.clear();
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::bytes::{Failing, with_header};
 use bloomline::{AtomicBloomFilter, BloomFilter, BorrowedBloomFilter, FileError, FileErrorKind, ScalableBloomFilter};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

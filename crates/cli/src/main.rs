@@ -31,7 +31,7 @@ fn advise_at_abort(stderr: File) {
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[expect(unsafe_code, reason = "the attribute is unsafe; these sections hold pointers to such functions")]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
-#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+#[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func,mod_init_funcs"))]
 #[used]
 static BEFORE_START: extern "C" fn() = check_standard_output;
 

@@ -1,6 +1,7 @@
 //! Permissions, links and pipes.
 
 use super::*;
+use std::fs::File;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, symlink};
 use std::process::Command;
 

@@ -41,6 +41,7 @@ use std::path::PathBuf;
 #[derive(Parser)]
 #[command(
     name = "bloomline",
+    bin_name = "bloomline",
     version,
     arg_required_else_help = true,
     after_help = "The --help of each command has examples and exit codes."

@@ -352,7 +352,9 @@ fn growth_size(keys: u64, rate: f64) -> (u64, f64) {
 /// Formats an error of a file: its name, on one line even if it has line breaks, and what is wrong with it.
 fn describe(error: &FileError) -> String {
     let name = error.path().map_or_else(String::new, |path| format!("{path:?}"));
-    format!("{name}: {}", error.kind())
+    // Windows says that access is denied.
+    let is_folder = error.path().is_some_and(Path::is_dir);
+    if is_folder { format!("{name}: it is a directory") } else { format!("{name}: {}", error.kind()) }
 }
 
 #[cfg(test)]

@@ -59,7 +59,10 @@ impl NamedFile {
         let place = resolved(path);
         match FileStatus::from_path(&place) {
             Ok(status) => Self::new(input_name(path), &status),
-            Err(_) => Self { name: input_name(path), identity: None, place: Some(place), regular: false },
+            Err(_) => {
+                let place = if platform::IGNORES_CASE { place.to_string_lossy().to_lowercase().into() } else { place };
+                Self { name: input_name(path), identity: None, place: Some(place), regular: false }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Messages on standard error. If that is closed, they are dropped.
 
+use crate::system::platform;
 use crate::terminal::bar;
 use std::io::{self, Write};
 
@@ -10,7 +11,7 @@ pub fn print(text: &str) {
 
 /// Prints a message to the user.
 pub fn print_message(message: &str) {
-    print(&format!("bloomline: {message}"));
+    print(&format!("bloomline: {}", platform::readable(message)));
 }
 
 /// Prints a warning to the user.

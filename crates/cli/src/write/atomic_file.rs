@@ -6,7 +6,7 @@ use crate::system::files::appended;
 use crate::system::platform;
 use bloomline::KeyHasher;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -70,7 +70,7 @@ impl AtomicFile {
     /// that they replace.
     pub fn commit(&self) -> io::Result<()> {
         platform::keep_owner_and_mode(&self.part, &self.whole)?;
-        fs::rename(&self.part, &self.whole)
+        platform::rename(&self.part, &self.whole)
     }
 }
 
@@ -84,7 +84,7 @@ pub fn is_hidden(path: &Path) -> bool {
 mod tests {
     use super::*;
     use crate::read::coding::Coding;
-    use std::fs::Permissions;
+    use std::fs::{self, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::Bench;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {
@@ -18,9 +18,10 @@ fn example_of_the_readme_prints_what_the_readme_shows() {
     let readme = page("README.md");
     let example = readme.split("```console\n").nth(1).unwrap().split("```").next().unwrap();
     let (command, shown) = example.split_once('\n').unwrap();
-    let command = command.strip_prefix("$ ").unwrap().replace("tests/data/", "");
+    let command = command.strip_prefix("$ bloomline ").unwrap().replace("tests/data/", "");
+    let (line, file) = command.split_once(" > ").unwrap();
     let bench = Bench::new(&[("homepages.txt", &fs::read(root().join("tests/data/homepages.txt")).unwrap())]);
-    let output = bench.bash(&command).output().unwrap();
+    let output = bench.command(line).stdout(File::create(bench.path(file)).unwrap()).output().unwrap();
     let printed = String::from_utf8(output.stderr).unwrap();
     let lines: BTreeSet<&str> = printed.lines().collect();
     let shown: Vec<&str> = shown.lines().filter(|line| *line != "…").collect();

@@ -2,7 +2,7 @@
 
 use crate::common::{
     Bench, assert_contains_all, expect_exit_code, expect_failure, expect_refusal, expect_success, number,
-    run_with_stdin, stats, text, with_ulimit,
+    report_skipped, run_with_stdin, stats, text, with_ulimit,
 };
 use std::ffi::OsStr;
 use std::fs;
@@ -160,13 +160,16 @@ fn lists_name_files_and_directories() {
         bench.write(name, bytes);
     }
     let odd = OsStr::from_bytes(b"\xFF\xFE");
-    fs::write(bench.0.path().join(odd), "odd\n").unwrap();
-    let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
-    assert_eq!(
-        expect_success(run_with_stdin(bench.command("dedup -z --files-from -"), list)),
-        b"-z\0odd\n\0--files-from\0x\0"
-    );
-    assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
+    if fs::write(bench.0.path().join(odd), "odd\n").is_ok() {
+        let list = b"e\nf\0\xFF\xFE\0g h\0caf\xC3\xA9";
+        assert_eq!(
+            expect_success(run_with_stdin(bench.command("dedup -z --files-from -"), list)),
+            b"-z\0odd\n\0--files-from\0x\0"
+        );
+        assert_eq!(expect_success(run_with_stdin(bench.command("dedup --files-from -"), b"\xFF\xFE\n")), b"odd\n");
+    } else {
+        report_skipped("the system refuses names that are not UTF-8");
+    }
 
     bench.write("list", b"z\n");
     for line in
@@ -306,7 +309,8 @@ fn a_state_in_a_directory_is_not_read() {
     assert_eq!(bench.read("o").len(), 0);
     // The commands that query the state or append to it do not read it as an input either.
     assert_eq!(expect_exit_code(bench.run("check -v -s s ."), 1), "");
-    assert_eq!(bench.run_ok("check --total -s s ."), "./o:0\n./x:1\n./y:1\n./z:1\n");
+    let totals = bench.run_ok("check --total -s s .");
+    assert_eq!(totals.replace('\\', "/"), "./o:0\n./x:1\n./y:1\n./z:1\n");
     bench.run_ok("build --append -o s .");
     // A folder that contains only a state has no input.
     fs::create_dir(bench.path("state")).unwrap();

@@ -1,7 +1,8 @@
 //! Groups of equal documents and lines: the one that is kept and the reports, compared with a simple model.
 
 use crate::common::{
-    Bench, assert_contains_all, expect_failure, expect_success, json_values, number, run_with_stdin, stats, text,
+    Bench, TEMP_VARIABLE, assert_contains_all, expect_failure, expect_success, json_values, number, run_with_stdin,
+    stats, text,
 };
 use crate::corpus::{encode, gzip, read_decoded};
 use proptest::prelude::*;
@@ -550,8 +551,8 @@ fn options_without_groups_are_refused() {
     bench.run_ok("dedup --pairs p -s s a --output-dir c --force");
     assert_eq!(text(&bench.read("p")), "{\"file\":\"a\",\"line\":1,\"kept\":null}\n");
     let mut nowhere = bench.command(&format!("{WHOLE} -n 10 --exact a"));
-    nowhere.env("TMPDIR", "/nowhere");
-    assert_contains_all(&crate::common::expect_refusal(nowhere.output().unwrap()), &["temporary file", "TMPDIR"]);
+    nowhere.env(TEMP_VARIABLE, "/nowhere");
+    assert_contains_all(&crate::common::expect_refusal(nowhere.output().unwrap()), &["temporary file", TEMP_VARIABLE]);
 }
 
 /// The names of reports determine their compression, and standard output may be a report.
@@ -642,8 +643,8 @@ fn a_count_replaces_earlier_counts() {
 fn outputs_are_unchanged_without_temporary_files() {
     let bench = Bench::new(&[("in", b"{\"text\":\"a\"}\n"), ("o", b"old\n"), ("p", b"old\n")]);
     for line in ["dedup --pairs p -o o in", "corpus --near 0.8 --pairs p -o o in"] {
-        let ended = bench.command(line).env("TMPDIR", bench.path("nowhere")).output().unwrap();
-        assert_contains_all(&expect_failure(&ended), &["TMPDIR"]);
+        let ended = bench.command(line).env(TEMP_VARIABLE, bench.path("nowhere")).output().unwrap();
+        assert_contains_all(&expect_failure(&ended), &[TEMP_VARIABLE]);
         assert_eq!([bench.read("o"), bench.read("p")], [b"old\n", b"old\n"]);
     }
 }

@@ -337,13 +337,13 @@ const LIMIT: u32 = 100_000;
 
 /// Runs with a memory limit in KiB. All threads share one arena of the C library, because the limit counts the addresses
 /// that each arena reserves.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn run_within(bench: &Bench, kibibytes: u32, line: &str) -> Output {
     let mut command = with_ulimit(&format!("-v {kibibytes}"), &bench.command(line));
     command.env("MALLOC_ARENA_MAX", "1").output().unwrap()
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn lines_larger_than_memory_are_reported() {
     let bench = Bench::new(&[("first", b"a\nb\na\n"), ("long", &endless(b"", 0)), ("last", b"c\n")]);
@@ -377,7 +377,7 @@ fn lines_larger_than_memory_are_reported() {
 }
 
 /// The rest of the input is one record, which is limited by the memory.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn unclosed_quotes_stay_within_memory() {
     let bench = Bench::new(&[("open", &endless(b"a,\"b\n\"\n1,\"", b'x')), ("last", b"c,d\n")]);
@@ -397,7 +397,7 @@ fn unclosed_quotes_stay_within_memory() {
 }
 
 /// Each limit leaves another amount of memory after the line.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn skipped_lines_free_their_memory() {
     let bench = Bench::new(&[("last", b"c\n")]);
@@ -413,7 +413,7 @@ fn skipped_lines_free_their_memory() {
     }
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn keys_larger_than_memory_are_reported() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -443,7 +443,7 @@ fn keys_larger_than_memory_are_reported() {
     }
 }
 
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn filters_larger_than_memory_are_reported() {
     let bench = Bench::new(&[("a", b"a\n")]);
@@ -459,7 +459,7 @@ fn filters_larger_than_memory_are_reported() {
 }
 
 /// Whatever finds no memory: a thread, a buffer, a compressor, the filter.
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 #[test]
 fn too_little_memory_is_an_error() {
     let lines = url_lines(0..200_000);

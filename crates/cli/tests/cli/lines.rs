@@ -1,8 +1,8 @@
 //! The printed lines, compared with a simple model for various chunk sizes and numbers of threads.
 
 use crate::common::{
-    Bench, assert_contains_all, expect_exit_code, expect_refusal, expect_success, number, run_with_stdin, stats, text,
-    with_ulimit,
+    Bench, TEMP_VARIABLE, assert_contains_all, expect_exit_code, expect_refusal, expect_success, number,
+    run_with_stdin, stats, text, with_ulimit,
 };
 use crate::corpus::{HOMEPAGES, count, distinct_lines, gzip, large};
 use crate::live::RunningCommand;
@@ -263,8 +263,8 @@ fn exact_prints_each_distinct_line_once() {
         assert_eq!(number(&figures, "taken_back") as u64, lost);
         assert!(number(&figures, "disk_bytes") > 0.0);
     }
-    let nowhere = bench.command("dedup -n 900000 --exact -o o a").env("TMPDIR", "/nowhere").output().unwrap();
-    assert_contains_all(&expect_refusal(nowhere), &["temporary file", "No such file", "TMPDIR"]);
+    let nowhere = bench.command("dedup -n 900000 --exact -o o a").env(TEMP_VARIABLE, "/nowhere").output().unwrap();
+    assert_contains_all(&expect_refusal(nowhere), &["temporary file", "No such file", TEMP_VARIABLE]);
     assert_contains_all(&bench.run_err("dedup --exact --state s a"), &["--exact", "cannot be used with", "--state"]);
 }
 

@@ -1,5 +1,7 @@
 //! End-to-end tests of the command: the real binary, compared with simple models, a reference and itself. Those with
 //! shells, signals, permissions, links and limits need Unix.
+// Some of the helpers and imports are those of tests that run only there.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code, unused_imports, unused_macros))]
 
 #[path = "../../../../tests/browser/mod.rs"]
 mod browser;
@@ -34,7 +36,7 @@ mod outputs;
 mod pages;
 #[cfg(feature = "parquet")]
 mod parquet;
-#[cfg(all(feature = "parquet", unix))]
+#[cfg(all(feature = "parquet", target_os = "linux"))]
 mod parquet_damage;
 mod plan;
 mod purpose;

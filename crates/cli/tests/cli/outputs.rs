@@ -349,3 +349,16 @@ fn a_closed_output_is_an_error() {
     let null = File::options().read(true).write(true).open("/dev/null").unwrap();
     expect_success(bench.command("dedup --state s a").stdout(null).output().unwrap());
 }
+
+/// As Windows and macOS have them.
+#[test]
+fn outputs_whose_names_differ_only_in_case_are_not_mixed() {
+    let bench = Bench::new(&[("a", b"a\na\n")]);
+    if !bench.path("A").exists() {
+        return report_skipped("names that differ in case are those of two files here");
+    }
+    for line in ["dedup -o out --dupes OUT a", "dedup -o OUT --state out a", "dedup -o o --dupes A a"] {
+        assert_contains_all(&bench.run_err(line), &["cannot write to", "also an input"]);
+    }
+    assert_eq!(bench.read("a"), b"a\na\n");
+}

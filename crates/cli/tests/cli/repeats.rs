@@ -1,8 +1,8 @@
 //! `bloomline dedup` with counts, repeats and last copies, compared with a simple model and with `uniq`.
 
 use crate::common::{
-    Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, json_values, number, report_skipped,
-    run_with_stdin, stats, text, with_ulimit,
+    Bench, TEMP_VARIABLE, assert_contains_all, expect_failure, expect_refusal, expect_success, json_values, number,
+    report_skipped, run_with_stdin, stats, text, with_default_signals, with_ulimit,
 };
 use crate::corpus::{HOMEPAGES, encode, gzip, large, read_decoded};
 use crate::live::RunningCommand;
@@ -442,16 +442,8 @@ fn signals_print_nothing_and_leave_no_files() {
     for (signal, code) in [("INT", Some(130)), ("TERM", Some(143)), ("KILL", None)] {
         let bench = Bench::new(&[]);
         fs::create_dir(bench.path("tmp")).unwrap();
-        let mut command = Command::new("env");
-        command.args([
-            "--default-signal=INT,TERM,HUP",
-            env!("CARGO_BIN_EXE_bloomline"),
-            "dedup",
-            "-c",
-            "-o",
-            "out",
-            "-",
-        ]);
+        let mut command = with_default_signals("INT,TERM,HUP");
+        command.args([env!("CARGO_BIN_EXE_bloomline"), "dedup", "-c", "-o", "out", "-"]);
         command.env("TMPDIR", bench.path("tmp")).current_dir(bench.0.path());
         let mut running = RunningCommand::new(command);
         // The bytes exceed the capacity of the pipe, so the write returns while the command is reading them.
@@ -487,8 +479,8 @@ fn options_that_conflict_with_counts_are_refused() {
     }
     bench.run_ok("dedup --keep first -s s a");
     let mut nowhere = bench.command("dedup -n 10 -c -");
-    nowhere.env("TMPDIR", "/nowhere");
-    assert_contains_all(&expect_refusal(run_with_stdin(nowhere, b"a\n")), &["temporary file", "TMPDIR"]);
+    nowhere.env(TEMP_VARIABLE, "/nowhere");
+    assert_contains_all(&expect_refusal(run_with_stdin(nowhere, b"a\n")), &["temporary file", TEMP_VARIABLE]);
 }
 
 #[cfg(unix)]

@@ -1,6 +1,8 @@
 //! Existing files are kept: outputs with the same path, outputs of earlier runs, and simultaneous runs with one file.
 
-use crate::common::{Bench, assert_contains_all, expect_refusal, expect_success, run_with_stdin, text, url_lines};
+use crate::common::{
+    Bench, TEMP_VARIABLE, assert_contains_all, expect_refusal, expect_success, run_with_stdin, text, url_lines,
+};
 use crate::corpus::gunzip;
 use crate::live::RunningCommand;
 use std::fs::{self, File};
@@ -323,8 +325,9 @@ fn one_run_at_a_time_writes_to_an_output() {
 #[test]
 fn missing_temporary_folders_are_refused_before_outputs_are_emptied() {
     let bench = Bench::new(&[("a", b"a\n"), ("out", b"precious\n")]);
-    let message = expect_refusal(bench.command("dedup --exact -o out a").env("TMPDIR", "missing").output().unwrap());
-    assert_contains_all(&message, &["--exact", "No such file", "TMPDIR"]);
+    let message =
+        expect_refusal(bench.command("dedup --exact -o out a").env(TEMP_VARIABLE, "missing").output().unwrap());
+    assert_contains_all(&message, &["--exact", "No such file", TEMP_VARIABLE]);
     assert_eq!(bench.read("out"), b"precious\n");
 }
 

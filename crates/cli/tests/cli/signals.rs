@@ -1,6 +1,8 @@
 //! Signals and kills: printed lines are saved in the state, and no temporary file remains.
 
-use crate::common::{Bench, assert_contains_all, bloomline, expect_success, run_with_stdin, text, url_lines};
+use crate::common::{
+    Bench, assert_contains_all, bloomline, expect_success, run_with_stdin, text, url_lines, with_default_signals,
+};
 use crate::corpus::read_decoded;
 use crate::live::{RunningCommand, wait_for};
 use std::fs::{self, File};
@@ -25,8 +27,8 @@ const LARGE: &str = "-n 12000000 -p .000001";
 
 /// Returns the command as the last one of a shell script. Signals that the test process ignores are reset.
 fn shell(bench: &Bench, script: &str, line: &str) -> Command {
-    let mut command = Command::new("env");
-    command.args(["--default-signal=INT,TERM,HUP,XFSZ", "sh", "-c", &format!("{script} exec \"$0\" \"$@\"")]);
+    let mut command = with_default_signals("INT,TERM,HUP,XFSZ");
+    command.args(["sh", "-c", &format!("{script} exec \"$0\" \"$@\"")]);
     command.arg(bloomline().get_program()).args(line.split(' ')).current_dir(bench.0.path());
     command
 }

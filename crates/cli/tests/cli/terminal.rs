@@ -1,6 +1,6 @@
 //! The screen of a terminal in tmux. The tests are skipped if tmux is missing, unless BLOOMLINE_REQUIRE_TERMINAL is 1.
 
-use crate::common::{Bench, bloomline, report_skipped, url_lines};
+use crate::common::{Bench, bloomline, report_skipped, url_lines, with_default_signals};
 use crate::corpus::gzip;
 use crate::live::{PATIENCE, wait_for};
 use std::env;
@@ -39,9 +39,9 @@ impl<'a> Terminal<'a> {
     }
 
     fn tmux(&self, arguments: &[&str]) -> Output {
-        let mut tmux = Command::new("env");
         // ^C must have an effect even if the test process ignores it.
-        tmux.args(["--default-signal=INT", "tmux", "-S", &self.socket]).args(arguments);
+        let mut tmux = with_default_signals("INT");
+        tmux.args(["tmux", "-S", &self.socket]).args(arguments);
         tmux.env_remove("TMUX").env("SHELL", "/bin/sh").env("LC_ALL", "C.UTF-8");
         tmux.current_dir(self.bench.0.path()).output().unwrap()
     }

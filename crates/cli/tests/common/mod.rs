@@ -15,6 +15,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::thread;
 use tempfile::TempDir;
 
+/// The variable that names the folder of temporary files.
+pub const TEMP_VARIABLE: &str = if cfg!(windows) { "TMP" } else { "TMPDIR" };
+
 /// Returns the command, with empty standard input and pipes for its outputs.
 pub fn bloomline() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bloomline"));
@@ -29,6 +32,15 @@ pub fn with_ulimit(limit: &str, command: &Command) -> Command {
     shell.args(["-c", &script]).arg(command.get_program()).args(command.get_args());
     shell.current_dir(command.get_current_dir().expect("that of a bench"));
     shell
+}
+
+/// Returns a command whose arguments are another one, for which these signals are reset where `env` can do that.
+pub fn with_default_signals(signals: &str) -> Command {
+    let mut command = Command::new("env");
+    if cfg!(target_os = "linux") {
+        command.arg(format!("--default-signal={signals}"));
+    }
+    command
 }
 
 /// Sends a signal to a process that has not been waited for.
@@ -179,14 +191,14 @@ fn as_on_unix(message: &str) -> String {
         "File not found",
         "Path not found",
     ];
-    errors.iter().fold(message.replace("\\\\", "/"), |message, error| message.replace(error, "No such file"))
+    errors.iter().fold(message.replace('\\', "/"), |message, error| message.replace(error, "No such file"))
 }
 
 /// Asserts that a message contains all these parts.
 #[track_caller]
 pub fn assert_contains_all(message: &str, parts: &[&str]) {
     #[cfg(windows)]
-    let message = &as_on_unix(message);
+    let message = &format!("{message}{}", as_on_unix(message));
     for part in parts {
         assert!(message.contains(part), "{part:?} is not in {message:?}");
     }

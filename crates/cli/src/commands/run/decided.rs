@@ -75,7 +75,7 @@ impl Decided {
             let mut file = File::create(&unfinished)?;
             file.write_all(&bytes)?;
             file.sync_all()?;
-            fs::rename(unfinished, path)?;
+            platform::rename(&unfinished, path)?;
             platform::sync_folder(folder)
         };
         write().map_err(cannot_write(&name(path)))

@@ -4,6 +4,7 @@ use crate::system::file_status::{FileId, FileKind, FileStatus};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::ffi::OsStr;
+use std::fmt::Display;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -21,6 +22,9 @@ pub const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
 /// The variable that names the folder of temporary files.
 pub const TEMP_VARIABLE: &str = "TMPDIR";
+
+/// True if most file systems have one file for names that differ in case.
+pub const IGNORES_CASE: bool = cfg!(target_vendor = "apple");
 
 /// The set-user-ID and set-group-ID bits of a mode.
 const SET_ID: u32 = 0o6000;
@@ -43,6 +47,11 @@ pub fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
 /// True for the error of writing to a pipe whose reader is gone.
 pub fn is_reader_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
+}
+
+/// Returns a message as people read it.
+pub fn readable(message: &str) -> impl Display {
+    message
 }
 
 /// Sets the size of a pipe, if the system allows it.
@@ -131,6 +140,11 @@ pub fn is_locked(_error: &io::Error) -> bool {
 /// Returns a file that is locked until another one has its name.
 pub fn until_replaced(old: File) -> Option<File> {
     Some(old)
+}
+
+/// Renames a file, which replaces the one that has the name.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)
 }
 
 /// Syncs a folder, which makes the names of its files safe from a crash.

@@ -2,12 +2,14 @@
 
 use crate::system::file_status::{FileId, FileKind, FileStatus};
 use signal_hook::consts::SIGINT;
+use std::fmt::Display;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::os::windows::fs::{FileExt, OpenOptionsExt};
 use std::os::windows::io::{AsHandle, AsRawHandle};
 use std::path::{Path, PathBuf};
-use std::str;
+use std::time::Duration;
+use std::{str, thread};
 use walkdir::DirEntry;
 use winapi_util::file::{information, typ};
 
@@ -20,8 +22,15 @@ pub const TOO_MANY_FILES: [i32; 0] = [];
 /// The variable that names the folder of temporary files.
 pub const TEMP_VARIABLE: &str = "TMP";
 
+/// True if most file systems have one file for names that differ in case.
+pub const IGNORES_CASE: bool = true;
+
 /// The errors `ERROR_SHARING_VIOLATION` and `ERROR_LOCK_VIOLATION`.
 const IN_USE: [i32; 2] = [32, 33];
+
+/// How often a file is renamed at most, and the time between.
+const RENAMES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// The error `ERROR_PIPE_NOT_CONNECTED`.
 const PIPE_NOT_CONNECTED: i32 = 233;
@@ -84,6 +93,11 @@ pub fn write(mut file: &File, bytes: &[u8]) -> io::Result<usize> {
 /// True for the error of writing to a pipe whose reader is gone. Named pipes have another one.
 pub fn is_reader_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe || error.raw_os_error() == Some(PIPE_NOT_CONNECTED)
+}
+
+/// Returns a message as people read it: with the separators of quoted paths as they were typed.
+pub fn readable(message: &str) -> impl Display {
+    message.replace(r"\\", r"\")
 }
 
 /// Does nothing: the process that creates a pipe chooses its size.
@@ -180,6 +194,18 @@ pub fn is_locked(error: &io::Error) -> bool {
 /// Returns a file that is locked until another one has its name; `None`, because an open file cannot be replaced everywhere.
 pub fn until_replaced(_old: File) -> Option<File> {
     None
+}
+
+/// Renames a file, which replaces the one that has the name. A program that has that one open for a moment, such as a search for viruses,
+/// is waited for.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    for _ in 1..RENAMES {
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => thread::sleep(PAUSE),
+            renamed => return renamed,
+        }
+    }
+    fs::rename(from, to)
 }
 
 /// Does nothing, because the system cannot sync a folder.

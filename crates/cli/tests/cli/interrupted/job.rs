@@ -3,7 +3,9 @@
 use super::rows::count_state_bits;
 #[cfg(not(unix))]
 use crate::common::elsewhere::{ExitStatusExt, MetadataExt};
-use crate::common::{Bench, assert_contains_all, bloomline, expect_refusal, signal, text};
+use crate::common::{
+    Bench, TEMP_VARIABLE, assert_contains_all, bloomline, expect_refusal, signal, text, with_default_signals,
+};
 use crate::corpus::decode;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -159,7 +161,7 @@ impl Job {
         let resumes = matches!(self.kind, Kind::Same | Kind::Spread) && self.path(CHECKPOINTS).exists();
         let mut command =
             self.command(&[if resumes { &["--resume"][..] } else { &[] }, self.checkpoint_options].concat());
-        command.env("TMPDIR", self.bench.0.path());
+        command.env(TEMP_VARIABLE, self.bench.0.path());
         command
     }
 
@@ -367,9 +369,9 @@ impl Job {
     ) -> Output {
         let blocks = 1.max((fraction * uninterrupted.longest as f64) as u64 / 512);
         let script = format!("ulimit -c 0; ulimit -f {blocks}; {script} exec \"$0\" \"$@\"");
-        let mut shell = Command::new("env");
-        shell.args(["--default-signal=XFSZ", "sh", "-c", &script]).arg(command.get_program());
-        shell.args(command.get_args()).current_dir(self.bench.0.path()).env("TMPDIR", self.bench.0.path());
+        let mut shell = with_default_signals("XFSZ");
+        shell.args(["sh", "-c", &script]).arg(command.get_program());
+        shell.args(command.get_args()).current_dir(self.bench.0.path()).env(TEMP_VARIABLE, self.bench.0.path());
         shell.output().unwrap()
     }
 
