@@ -108,8 +108,8 @@ windows() {
         done
         build=(-Z build-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
         cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite -- --skip package::
-        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet --lib --test cli
-        cargo build -p bloomline-cli --features parquet
+        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet,redis --lib --test cli
+        cargo build -p bloomline-cli --features parquet,redis
         tests/both_systems.sh /target/debug/bloomline "wine /target/x86_64-pc-windows-gnu/debug/bloomline.exe"
         tests/ctrl-c.sh /target/x86_64-pc-windows-gnu/debug/bloomline.exe
         unset CARGO_TARGET_DIR && ln -sfn /target target
@@ -122,7 +122,7 @@ windows() {
 macos() {
     within 'export RUSTC_BOOTSTRAP=1 CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true
         cargo check -Z build-std=std,panic_unwind -p bloomline --all-features --target aarch64-apple-darwin
-        cargo check -Z build-std=std,panic_unwind -p bloomline-cli --features parquet --target aarch64-apple-darwin'
+        cargo check -Z build-std=std,panic_unwind -p bloomline-cli --features parquet,redis --target aarch64-apple-darwin'
 }
 musl() {
     within 'unset CARGO_TARGET_DIR && ln -sfn /target target
