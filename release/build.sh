@@ -109,7 +109,7 @@ command_line() {
         settings=$(standard_library "$target")
         # The settings have no quotes.
         # shellcheck disable=SC2086
-        env $settings cargo zigbuild --locked --profile dist --target "${target/%-gnu/-gnu.$glibc}" -p bloomline-cli --features parquet
+        env $settings cargo zigbuild --locked --profile dist --target "${target/%-gnu/-gnu.$glibc}" -p bloomline-cli --features parquet,redis
         [[ $target != "$(uname -m)"-* ]] || own=$target
     done
     rm -rf "$stage" && mkdir -p "$stage/completions"

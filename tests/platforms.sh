@@ -108,8 +108,8 @@ windows() {
         done
         build=(-Z build-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
         cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite -- --skip package::
-        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet --lib --test cli
-        cargo build -p bloomline-cli --features parquet
+        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet,redis --lib --test cli
+        cargo build -p bloomline-cli --features parquet,redis
         tests/both_systems.sh /target/debug/bloomline "wine /target/x86_64-pc-windows-gnu/debug/bloomline.exe"
         tests/ctrl-c.sh /target/x86_64-pc-windows-gnu/debug/bloomline.exe
         unset CARGO_TARGET_DIR && ln -sfn /target target
@@ -128,8 +128,8 @@ macos() {
             printf "%s\n" "--- !tapi-tbd" "tbd-version: 4" "targets: [arm64-macos]" \
                 "install-name: /System/Library/Frameworks/$name.framework/Versions/A/$name" ... >/target/stubs/$name.framework/$name.tbd
         done
-        CC_aarch64_apple_darwin=true cargo check -p bloomline --all-features --target aarch64-apple-darwin
-        for linked in "bloomline-cli --features parquet --bin bloomline" bloomline-python; do
+        CC_aarch64_apple_darwin=true AR_aarch64_apple_darwin=true cargo check -p bloomline --all-features --target aarch64-apple-darwin
+        for linked in "bloomline-cli --features parquet,redis --bin bloomline" bloomline-python; do
             cargo-zigbuild rustc --target aarch64-apple-darwin -p $linked -- \
                 -Clink-arg=-undefined -Clink-arg=dynamic_lookup -Clink-arg=-F/target/stubs -Cstrip=none
         done

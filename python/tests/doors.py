@@ -150,14 +150,6 @@ EQUAL_TO_DUCKDB = [
 ]
 
 
-def list_of_duckdb() -> str:
-    """The comparisons as a table of Markdown, which docs/FORMAT.md has."""
-    answers = {True: "true", False: "false", None: "null"}
-    lines = ["| comparison | DuckDB | reason |", "|---|---|---|"]
-    lines += [f"| `{question}` | {answers[answer]} | {reason} |" for question, answer, reason in DUCKDB]
-    return "\n".join(lines) + "\n"
-
-
 # --- Values ---
 
 

@@ -151,9 +151,7 @@ def test_every_cell_follows_the_rules(table: Table, found: list[Source]) -> None
 
 
 def test_the_page_lists_the_rules() -> None:
-    page = FORMAT.read_text(encoding="utf-8")
-    assert doors.table_of_rules() in page
-    assert doors.list_of_duckdb() in page
+    assert doors.table_of_rules() in FORMAT.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("engine", doors.DUCKDB, ids=lambda engine: engine.question)

@@ -1,8 +1,10 @@
-//! The kernel for any CPU, on `wide`: SSE2 or NEON if that is the baseline, AVX2 if it is enabled at compile time.
+//! The kernel for any CPU: plain arithmetic, in vectors of SSE2 where the words and masks are combined.
+//!
+//! The choice of the words and the shifts are scalar: no baseline vector unit has a gather, or a shift by a different count in
+//! each lane.
 
 use super::{KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
-use wide::u64x4;
 
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
@@ -13,40 +15,46 @@ pub(crate) fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, ha
     O::run(Portable, &mut target, hash, B)
 }
 
-/// Returns the words of the block that the pattern chooses, and its bits in them.
+/// Sets the bits of the masks in the words. Returns the words, and true if a bit was clear.
 ///
-/// The choice and the shifts are scalar: no baseline vector unit has a gather, or a shift by a different count in each lane.
+/// With the scalar form below, which has as many instructions, single calls beyond the caches take ×1.2 to ×1.4 of the time
+/// (Intel Xeon).
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(always)]
-fn words_and_masks(block: &Block, pattern: Pattern, b: usize) -> ([usize; LANES], u64x4, u64x4) {
-    let chosen = pattern.words_and_masks(b);
-    (
-        chosen.map(|(word, _)| word),
-        u64x4::new(chosen.map(|(word, _)| block.0[word])),
-        u64x4::new(chosen.map(|(_, mask)| mask)),
-    )
+fn set(words: [u64; LANES], masks: [u64; LANES]) -> ([u64; LANES], bool) {
+    use core::arch::x86_64::*;
+    // SAFETY: the instructions are enabled at compile time, for the whole program. Two vectors are as large as four words.
+    unsafe {
+        let vectors = |lanes: [u64; LANES]| core::mem::transmute::<[u64; LANES], [__m128i; 2]>(lanes);
+        let ([words, more_words], [masks, more_masks]) = (vectors(words), vectors(masks));
+        let after = [_mm_or_si128(words, masks), _mm_or_si128(more_words, more_masks)];
+        let clear = _mm_or_si128(_mm_andnot_si128(words, masks), _mm_andnot_si128(more_words, more_masks));
+        let none = _mm_movemask_epi8(_mm_cmpeq_epi8(clear, _mm_setzero_si128())) == 0xFFFF;
+        (core::mem::transmute::<[__m128i; 2], [u64; LANES]>(after), !none)
+    }
 }
 
-/// Returns true if a bit is set. A comparison of vectors may test one half and branch over the other, which is mispredicted
-/// often.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
 #[inline(always)]
-fn any(lanes: u64x4) -> bool {
-    lanes.to_array().into_iter().fold(0, |any, lane| any | lane) != 0
+fn set(words: [u64; LANES], masks: [u64; LANES]) -> ([u64; LANES], bool) {
+    let clear = words.into_iter().zip(masks).fold(0, |clear, (word, mask)| clear | mask & !word);
+    (core::array::from_fn(|lane| words[lane] | masks[lane]), clear != 0)
 }
 
 impl KernelOps for Portable {
     #[inline(always)]
     fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
-        let (_, words, masks) = words_and_masks(block, pattern, b);
-        !any(masks & !words)
+        let chosen = pattern.words_and_masks(b);
+        !set(chosen.map(|(word, _)| block.0[word]), chosen.map(|(_, mask)| mask)).1
     }
 
     #[inline(always)]
     fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
-        let (chosen, words, masks) = words_and_masks(block, pattern, b);
-        let after = (words | masks).to_array();
-        for lane in 0..LANES {
-            block.0[chosen[lane]] = after[lane];
+        let chosen = pattern.words_and_masks(b);
+        let (after, new) = set(chosen.map(|(word, _)| block.0[word]), chosen.map(|(_, mask)| mask));
+        for ((word, _), after) in chosen.into_iter().zip(after) {
+            block.0[word] = after;
         }
-        any(masks & !words)
+        new
     }
 }

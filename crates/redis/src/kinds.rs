@@ -292,7 +292,7 @@ mod tests {
         let rates = [0.5, 0.01, 0.001, 1e-6, 1e-9];
         let heads: String = rates.iter().map(|rate| format!(" {rate:?} |")).collect();
         let mut table = format!("| keys |{heads}\n|---|{}\n", "---|".repeat(rates.len()));
-        for keys in [1, 100, 1000, 34_816, 1_000_000, 100_000_000, 1_000_000_000] {
+        for keys in [1, 1000, 1_000_000, 1_000_000_000] {
             let size = |&rate| BloomFilter::builder().expected_keys(keys).false_positive_rate(rate).plan().unwrap();
             let cells = rates.iter().map(size).map(|plan| format!(" {} × {} |", plan.block_count(), plan.probes()));
             table += &format!("| {keys} |{}\n", cells.collect::<String>());

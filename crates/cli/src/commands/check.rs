@@ -12,7 +12,6 @@ use crate::read::inputs::Inputs;
 use crate::read::projection::Projection;
 use crate::run::sink::PrintOptions;
 use crate::seen::local_set::LocalSet;
-use crate::seen::remote_set::RemoteSet;
 use crate::seen::set::KeySet;
 use crate::seen::{SeenKeys, SharedSeenKeys};
 use crate::system::error::{Error, SUCCESS, Stop};
@@ -78,8 +77,8 @@ pub fn check(options: CheckOptions) -> Result<Checked, Stop> {
 fn verify(options: &CheckOptions, sample: u64) -> Result<u8, Error> {
     let state = options.state.as_deref();
     let output = Output::standard(&state.map(NamedFile::from_path))?;
-    let mut set = match server::address(&options.shared)? {
-        Some(address) => KeySet::Shared(RemoteSet::open(&address)?.into()),
+    let mut set = match server::open(&options.shared)? {
+        Some(shared) => KeySet::Shared(shared.into()),
         None => KeySet::Local(LocalSet::load(state.expect("clap requires --state without --redis"))?),
     };
     set.refresh()?;
@@ -109,9 +108,8 @@ fn false_positives(set: &KeySet, sample: u64) -> Result<u64, Error> {
 }
 
 fn filter(options: &CheckOptions, key_name: &str, kinds: &KeyKinds) -> Result<KeySet, Error> {
-    if let Some(address) = server::address(&options.shared)? {
-        let mut shared = RemoteSet::open(&address)?;
-        shared.check_kinds(address.name, kinds)?;
+    if let Some(mut shared) = server::open(&options.shared)? {
+        shared.check_kinds(options.shared.name.as_deref().expect("clap requires --name"), kinds)?;
         return Ok(KeySet::Shared(shared.into()));
     }
     KeySet::load_for(options.state.as_deref().expect("clap requires --state without --redis"), key_name, kinds)

@@ -87,11 +87,10 @@ pub fn describe(figures: &mut Figures, set: &KeySet) {
         }
         None => set.plan().iter().for_each(|plan| capacities(figures, plan, keys)),
     }
-    if let Some(stages) = set.shared().and_then(|set| set.stages) {
-        let max_rate = stages.false_positive_rate();
+    if let Some((set, max_rate)) = set.shared().and_then(|set| Some((set, set.max_rate()?))) {
         figures.figure("filters", "filters", set.filters());
         figures.row_and_field("rate at most", readable(max_rate), "max_fpr", max_rate);
-        if let Some(window) = stages.forgets_after() {
+        if let Some(window) = set.forgets_after() {
             let mut text = String::new();
             for character in humantime::format_duration(window).to_string().chars() {
                 if character.is_alphabetic() && text.ends_with(|last: char| last.is_ascii_digit()) {

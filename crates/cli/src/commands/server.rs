@@ -24,6 +24,11 @@ pub fn address(options: &SharedOptions) -> Result<Option<Address<'_>>, Error> {
     Ok(server(&options.server)?.zip(options.name.as_deref()).map(|(server, name)| Address { server, name }))
 }
 
+/// Opens the existing filter in the options, if they have one.
+pub fn open(options: &SharedOptions) -> Result<Option<RemoteSet>, Error> {
+    address(options)?.map(|address| RemoteSet::open(&address)).transpose()
+}
+
 /// Returns the server in the options, if they have one.
 pub fn server(options: &ServerOptions) -> Result<Option<RedisServer>, Error> {
     let Some(url) = options.redis.as_deref() else { return Ok(None) };
@@ -50,10 +55,11 @@ pub fn open_set(
     options: &SizeOptions,
     writing: &SharedWriteOptions,
     stats: bool,
-    address: &Address,
+    shared: &SharedOptions,
     kinds: &KeyKinds,
 ) -> Result<KeySet, Error> {
-    let mut shared = open_to_write(address, writing, options)?;
+    let address = address(shared)?.expect("the options require an address");
+    let mut shared = open_to_write(&address, writing, options)?;
     shared.check_kinds(address.name, kinds)?;
     if stats {
         shared.refresh()?;

@@ -17,14 +17,18 @@ pub mod values;
 
 pub use corpus::CorpusOptions;
 pub use dedup::{DedupOptions, RunOptions};
-pub use filter::{GrowthOptions, ServerOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
+#[cfg(feature = "redis")]
+pub use filter::ServerOptions;
+pub use filter::{GrowthOptions, SharedOptions, SharedWriteOptions, SizeOptions, WhenFull};
 pub use filter_commands::{BuildOptions, CheckOptions, InfoOptions, MergeOptions, PlanOptions};
 pub use groups::GroupOptions;
 pub use output::{OutputOptions, SelectOptions};
 pub use reading::ReadOptions;
+pub use redis::RedisOptions;
+#[cfg(feature = "redis")]
 pub use redis::{
-    DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, RedisOptions,
-    UploadOptions, WatchOptions,
+    DeleteOptions, DownloadOptions, ImportOptions, ListOptions, RedisCommand, RedisInfoOptions, UploadOptions,
+    WatchOptions,
 };
 pub use sets::{NotInOptions, SetOptions};
 

@@ -1,7 +1,7 @@
 //! The progress of a command, on standard error.
 
 use crate::read::inputs::Input;
-use crate::seen::remote_stats::RemoteStats;
+use crate::seen::remote_set::RemoteStats;
 use crate::seen::run_stats::RunStats;
 use crate::terminal::bar;
 use crate::terminal::figures::StatsFormat;

@@ -9,8 +9,10 @@ pub mod forecast;
 pub mod forecast_filter;
 pub mod hash_table;
 pub mod local_set;
+#[cfg_attr(not(feature = "redis"), path = "no_remote_set.rs")]
 pub mod remote_set;
-pub mod remote_stats;
+#[cfg(feature = "redis")]
+mod remote_stats;
 pub mod run_stats;
 pub mod set;
 

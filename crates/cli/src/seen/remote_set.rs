@@ -1,7 +1,6 @@
 //! A filter on a server, shared with other processes. Only this module and `commands/{redis,server}.rs` use Redis.
 
 use crate::seen::kind_conflict;
-use crate::seen::remote_stats::RemoteStats;
 use crate::system::error::Error;
 use crate::terminal::figures::readable;
 use bloomline::{BloomFilter, KeyHasher, Plan};
@@ -9,6 +8,8 @@ use bloomline_keys::{KeyKinds, Kinds};
 use bloomline_redis::{RedisBloomFilter, RedisFilterError, RedisFilterStats, RedisServer, RedisServerStats, Stages};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+pub use crate::seen::remote_stats::RemoteStats;
 
 /// The location of a filter: a server or cluster, and a name on it.
 pub struct Address<'a> {
@@ -33,21 +34,20 @@ impl From<RedisFilterError> for Error {
 /// A filter on a server, with its statistics.
 pub struct RemoteSet {
     filter: Mutex<RedisBloomFilter>,
-    /// The hasher of the keys.
-    pub hasher: KeyHasher,
+    hasher: KeyHasher,
     /// The size of the filter, or of its first stage when it was opened.
     size: Plan,
     /// The stages' parameters, if it grows or forgets.
-    pub stages: Option<Stages>,
+    stages: Option<Stages>,
     /// The false-positive rate that it was made for, if known.
     planned: Option<f64>,
     /// The number of replicas that have a key before it is reported as new.
     pub awaited_replicas: u32,
     /// The statistics of the last query, if any.
-    pub stats: Option<RedisFilterStats>,
+    stats: Option<RedisFilterStats>,
     /// The kinds of the keys. Before [`settle_kinds`](Self::settle_kinds), a filter without recorded kinds is assumed
     /// to have texts.
-    pub kinds: KeyKinds,
+    kinds: KeyKinds,
     /// The kinds that the server is known to have recorded. `None` if they were not read, or the user has no right to
     /// read them.
     recorded: Option<Vec<u16>>,
@@ -78,6 +78,16 @@ impl RemoteSet {
             is_settled: false,
             remote: Arc::default(),
         }
+    }
+
+    /// Returns the hasher of the keys.
+    pub fn hasher(&self) -> &KeyHasher {
+        &self.hasher
+    }
+
+    /// Returns the kinds of the keys.
+    pub fn kinds(&self) -> &KeyKinds {
+        &self.kinds
     }
 
     /// Reads the kinds of the keys.
@@ -146,9 +156,39 @@ impl RemoteSet {
         self.stats.map_or(self.size.memory_bytes(), |stats| stats.memory_bytes as usize)
     }
 
+    /// Returns the number of its filters at the last query.
+    pub fn filters(&self) -> usize {
+        self.stats.map_or(1, |stats| stats.stages)
+    }
+
+    /// Returns the share of bits that were set at the last query. Before it, this, the number of keys and the rate are NaN.
+    pub fn fill_ratio(&self) -> f64 {
+        self.stats.map_or(f64::NAN, |stats| stats.fill_ratio)
+    }
+
+    /// Returns the estimated number of keys at the last query.
+    pub fn keys(&self) -> f64 {
+        self.stats.map_or(f64::NAN, |stats| stats.estimated_keys)
+    }
+
+    /// Returns the false-positive rate of the bits that were set at the last query.
+    pub fn current_fpr(&self) -> f64 {
+        self.stats.map_or(f64::NAN, |stats| stats.expected_fpr)
+    }
+
+    /// Returns the rate that it stays below, if it grows or forgets.
+    pub fn max_rate(&self) -> Option<f64> {
+        self.stages.map(|stages| stages.false_positive_rate())
+    }
+
+    /// Returns the time after which it forgets a key, if it does.
+    pub fn forgets_after(&self) -> Option<Duration> {
+        self.stages.and_then(|stages| stages.forgets_after())
+    }
+
     /// Returns the expected false-positive rate with this number of keys. A filter with stages reports the rate that it stays below.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
-        self.stages.map_or_else(|| self.size.expected_fpr(keys as u64), |stages| stages.false_positive_rate())
+        self.max_rate().unwrap_or_else(|| self.size.expected_fpr(keys as u64))
     }
 
     fn filter(&self) -> MutexGuard<'_, RedisBloomFilter> {

@@ -109,7 +109,7 @@ impl KeySet {
     pub fn filters(&self) -> usize {
         match self {
             Self::Local(_) => self.stages().count(),
-            Self::Shared(set) => set.stats.map_or(1, |stats| stats.stages),
+            Self::Shared(set) => set.filters(),
         }
     }
 
@@ -117,7 +117,7 @@ impl KeySet {
     pub fn kinds(&self) -> &KeyKinds {
         match self {
             Self::Local(set) => &set.kinds,
-            Self::Shared(set) => &set.kinds,
+            Self::Shared(set) => set.kinds(),
         }
     }
 
@@ -202,7 +202,7 @@ impl KeySet {
     pub fn hasher(&self) -> &KeyHasher {
         match self {
             Self::Local(set) => set.hasher(),
-            Self::Shared(set) => &set.hasher,
+            Self::Shared(set) => set.hasher(),
         }
     }
 
@@ -226,7 +226,7 @@ impl KeySet {
     pub fn fill_ratio(&self) -> f64 {
         match self {
             Self::Local(_) => self.ones() as f64 / (self.memory_bytes() as f64 * 8.0),
-            Self::Shared(set) => set.stats.map_or(f64::NAN, |stats| stats.fill_ratio),
+            Self::Shared(set) => set.fill_ratio(),
         }
     }
 
@@ -234,7 +234,7 @@ impl KeySet {
     pub fn keys(&self) -> f64 {
         match self {
             Self::Local(set) => set.keys(),
-            Self::Shared(set) => set.stats.map_or(f64::NAN, |stats| stats.estimated_keys),
+            Self::Shared(set) => set.keys(),
         }
     }
 
@@ -242,7 +242,7 @@ impl KeySet {
     pub fn current_fpr(&self) -> f64 {
         match self {
             Self::Local(set) => set.current_fpr(),
-            Self::Shared(set) => set.stats.map_or(f64::NAN, |stats| stats.expected_fpr),
+            Self::Shared(set) => set.current_fpr(),
         }
     }
 

@@ -110,6 +110,7 @@ pub fn first() -> Option<i32> {
 }
 
 /// Returns the flag that is set when a signal arrives.
+#[cfg(feature = "redis")]
 pub fn flag() -> Arc<AtomicBool> {
     Arc::clone(&ARRIVED)
 }

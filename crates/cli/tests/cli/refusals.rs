@@ -119,7 +119,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("not-in a.txt -o b.txt -- b.txt", "it is also an input"),
     ("merge f.bloom -o no-such/m", "No such file"),
     ("merge f.bloom -o f.bloom", "it is also an input"),
-    ("redis download --redis redis://127.0.0.1:1 --name n -o no-such/d", "No such file"),
     // Sets and states.
     ("dedup a.txt -s no-such/s -o o", "No such file"),
     ("dedup a.txt -s empty -o o", "not a regular file"),
@@ -153,9 +152,24 @@ const REFUSED: &[(&str, &str)] = &[
     ("build a.txt -o b -n 1e12 --when-full warn", "memory"),
     ("dedup a.txt --output-dir d --when-full stop -n 5", "needs lines in order"),
     ("dedup a.txt -o o -p 1e-19", "rate"),
+];
+
+/// Refused commands on servers.
+#[cfg(feature = "redis")]
+const REFUSED_ON_SERVERS: &[(&str, &str)] = &[
     ("dedup a.txt -o o --redis redis://127.0.0.1:1 --name n", "127.0.0.1"),
     ("dedup a.txt -o o --redis @no-such --name n", "No such file"),
     ("dedup a.txt -o o --redis rediss://h --redis-ca no-such --name n", "No such file"),
+    ("redis download --redis redis://127.0.0.1:1 --name n -o no-such/d", "No such file"),
+];
+
+#[cfg(not(feature = "redis"))]
+const REFUSED_ON_SERVERS: &[(&str, &str)] = &[
+    ("dedup a.txt -o o --redis redis://127.0.0.1:1 --name n", "--features redis"),
+    ("check --redis redis://127.0.0.1:1 --name n a.txt", "--features redis"),
+    ("check --redis redis://127.0.0.1:1 --name n --verify 1000", "--features redis"),
+    ("redis list --redis redis://127.0.0.1:1", "--features redis"),
+    ("redis import --redis redis://127.0.0.1:1 --name n a.txt", "--features redis"),
 ];
 
 /// Refused commands on tables.
@@ -251,7 +265,7 @@ fn refuse<'a>(bench: &Bench, refused: impl IntoIterator<Item = (&'a str, &'a str
 #[test]
 fn refused_commands_change_nothing() {
     let bench = bench();
-    refuse(&bench, REFUSED.iter().chain(REFUSED_TABLES).copied(), |_| ());
+    refuse(&bench, REFUSED.iter().chain(REFUSED_TABLES).chain(REFUSED_ON_SERVERS).copied(), |_| ());
 }
 
 /// The creation of a temporary file fails before outputs are opened.

@@ -179,7 +179,7 @@ fn no_key_is_lost_when_connections_of_the_python_client_break() {
 fn the_python_of_the_page_computes_the_sizes_of_the_page() {
     let output = client().arg("sizes").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(output.stdout.split_inclusive(|&byte| byte == b'\n').count(), 35);
+    assert_eq!(output.stdout.split_inclusive(|&byte| byte == b'\n').count(), 20);
 }
 
 fn unknown_filters_are_refused() {

@@ -116,9 +116,9 @@ impl Import {
         let mut hashes = Vec::with_capacity(keys.len());
         for key in keys {
             hashes.push(if self.hex {
-                decode_hex(key)?.hash_with(&self.shared.hasher)
+                decode_hex(key)?.hash_with(self.shared.hasher())
             } else {
-                key.hash_with(&self.shared.hasher)
+                key.hash_with(self.shared.hasher())
             });
         }
         let new = self.shared.insert_hashes(&hashes, &mut vec![false; hashes.len()])?;

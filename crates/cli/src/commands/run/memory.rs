@@ -64,8 +64,7 @@ impl Plan {
     pub(super) fn open_server(&self) -> Result<LimitedSet, Error> {
         let Self { keys, memory, size, reporting: ReportOptions { stats, .. }, .. } = self;
         let Memory::Server(shared, writing) = memory else { unreachable!("other sets are checked") };
-        let address = server::address(shared)?.expect("the options require an address");
-        Ok((server::open_set(size, writing, stats.is_some(), &address, &keys.kinds)?, None))
+        Ok((server::open_set(size, writing, stats.is_some(), shared, &keys.kinds)?, None))
     }
 
     /// Returns the keys at the first line, the statistics, and empty records if groups are to be found.
