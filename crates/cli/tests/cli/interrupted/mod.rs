@@ -5,7 +5,7 @@
 pub mod job;
 pub mod rows;
 
-use crate::common::{Bench, json_values};
+use crate::common::{Bench, json_values, with_slashes};
 use crate::corpus::decode;
 use crate::live::RunningCommand;
 use job::*;
@@ -163,7 +163,7 @@ pub fn check_whole(job: &Job, uninterrupted: &Uninterrupted) {
     }
     for line in left.get("manifest").map_or(Vec::new(), |lines| json_values(lines)) {
         let output = line["output"].as_str().unwrap();
-        assert_eq!(line["output_bytes"], left[output].len(), "{name}: {output}");
+        assert_eq!(line["output_bytes"], left[&with_slashes(output)].len(), "{name}: {output}");
     }
     all.iter_mut().for_each(|units| units.sort_unstable());
     assert!(all[0] == all[1], "{name}: {} lines, and not {}", all[0].len(), all[1].len());
