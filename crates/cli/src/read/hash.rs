@@ -34,11 +34,12 @@ impl Batch {
             if chunk.end == b'\n' {
                 hashing.ends.take(LineEndKinds::from_sample(chunk, whole));
             }
-            keys.hashes.extend(chunk.lines().map(|line| hasher.bytes(&bytes[line])));
-            if let Some(second_hasher) = second_hasher {
-                let seconds = chunk.lines().map(|line| second_hasher.bytes(&bytes[line]));
-                keys.fingerprints
-                    .extend(keys.hashes.iter().zip(seconds).map(|(&hash, second)| fingerprint(hash, second)));
+            match second_hasher {
+                None => keys.hashes.extend(chunk.lines().map(|line| hasher.bytes(&bytes[line]))),
+                Some(second_hasher) => chunk.lines().for_each(|line| {
+                    let line = &bytes[line];
+                    keys.push_fingerprint(fingerprint(hasher.bytes(line), second_hasher.bytes(line)));
+                }),
             }
             keys.kinds = KeyKinds::new(Kinds::TEXT);
             return;

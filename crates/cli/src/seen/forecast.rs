@@ -48,6 +48,9 @@ impl Forecast {
     /// By Heaps' law, the number grows like a power of the number of offered keys. Without repeats the power is 1.
     pub fn total(&self, distinct: u64) -> Option<u64> {
         let lines = self.lines.filter(|&lines| lines > self.offered)?;
+        if self.offered == 0 {
+            return Some(lines);
+        }
         let (offered, known) = self.points[0];
         let power = match (offered, known) {
             (0, _) | (_, 0) => 1.0,

@@ -1,10 +1,10 @@
 //! A filter for keys whose number is not known. A forecast of the distinct ones determines its size, and corrects it while they
 //! arrive.
 //!
-//! At first the hashes are kept as they are. Once enough keys are known, a filter for the forecast takes their place. If more keys
-//! arrive, filters are added to it; each key is then looked up in all, and inserted into the last. If there are fewer, the filter is
-//! folded. A filter is rebuilt only from all hashes that were offered: the keys that it reports as seen by mistake would be lost to
-//! those that look them up.
+//! At first the hashes are kept as they are. Once enough keys are known, a filter for the forecast takes their place; it is there from
+//! the start if nearly all keys of a sample are distinct. If more keys arrive, filters are added to it; each key is then looked up in
+//! all, and inserted into the last. If there are fewer, the filter is folded. A filter is rebuilt only from all hashes that were
+//! offered: the keys that it reports as seen by mistake would be lost to those that look them up.
 
 use crate::seen::forecast::Forecast;
 use crate::seen::hash_table::HashTable;
@@ -12,6 +12,9 @@ use bloomline::{BloomFilter, BuildError, KeyHasher, Plan};
 
 /// The keys whose hashes are kept until the first filter is sized.
 const KEPT: u64 = 140_000;
+
+/// The least share of distinct keys, in a sample, for which a large first filter is sized at once: it cannot be far too large.
+const NEARLY_ALL: f64 = 0.75;
 
 /// The keys up to which the first filter of a pipe is replaced by a larger one. A pipe has no end before it ends, and each filter that
 /// was too small costs a look-up for each later key.
@@ -53,8 +56,9 @@ pub struct ForecastFilter {
     key_name: String,
     /// The part of the rate that no stage has.
     rate_left: f64,
-    /// The keys, while their hashes are kept. Then there is no stage.
+    /// The keys, while their hashes are kept, and the number up to which they are. Then there is no stage.
     few: Option<HashTable>,
+    kept: u64,
     /// The keys of the only stage of a pipe, as long as a larger one may replace it.
     offered: Option<Offered>,
     /// All but the last are full.
@@ -102,11 +106,13 @@ struct Period {
 impl ForecastFilter {
     /// Creates an empty set that keeps this rate, for keys whose number may be known, and the number of distinct ones among them.
     pub fn new(lines: Option<u64>, sampled: Option<u64>, rate: f64, seed: u64, key_name: &str) -> Self {
+        let is_sure = |(sampled, lines): (u64, u64)| sampled > 2 * KEPT && sampled as f64 >= NEARLY_ALL * lines as f64;
         Self {
             hasher: KeyHasher::new(seed),
             key_name: key_name.to_owned(),
             rate_left: rate,
             few: Some(HashTable::new()),
+            kept: if sampled.zip(lines).is_some_and(is_sure) { 0 } else { KEPT },
             offered: None,
             stages: Vec::new(),
             full: 0,
@@ -167,7 +173,7 @@ impl ForecastFilter {
         while done < hashes.len() {
             if let Some(few) = &mut self.few {
                 let before = few.len();
-                let kept = few.insert(&hashes[done..], &mut new[done..], KEPT as usize);
+                let kept = few.insert(&hashes[done..], &mut new[done..], self.kept as usize);
                 count += few.len() - before;
                 done += kept;
                 self.forecast.add(kept, self.keys());
@@ -473,6 +479,9 @@ mod tests {
             (None, None),
             (Some(1), Some(1)),
             (Some(KEYS / 10), None),
+            // These are sized at once.
+            (Some(KEYS), Some(KEYS)),
+            (Some(KEYS - KEYS / 4), Some(KEYS - KEYS / 4)),
             (Some(2 * KEYS), Some(KEYS / 3)),
             (Some(2 * KEYS), Some(KEYS)),
             (Some(100 * KEYS), Some(50 * KEYS)),

@@ -4,8 +4,9 @@ use crate::system::platform;
 use std::fs::File;
 use std::io::{self, Read};
 
-/// The bytes that a pipe holds, if the system allows it. With the default of 64 KiB the writer waits more often than it writes.
-const CAPACITY: usize = 1 << 20;
+/// The bytes that a pipe holds, if the system allows it. With the default of 64 KiB the writer waits more often than it writes, and
+/// with 1 MiB the bytes leave the second cache before they are read.
+const CAPACITY: usize = 1 << 18;
 
 /// A read goes on only if so many bytes are there. So it ends after a few steps, however fast the writer is.
 const WORTHWHILE: usize = 1 << 15;

@@ -1,162 +1,147 @@
-//! A set of fingerprints in memory: buckets in the order of insertion, and chains through them.
+//! A set of fingerprints in memory, in pages.
 //!
-//! A fingerprint is random, so its high bits select one of the buckets, which fill evenly, and one of the chains, which stay short. An
-//! insert moves nothing: it appends to a bucket and puts itself before a chain. A bucket fits into the first cache, where it is sorted
-//! before it is written to a file.
+//! A fingerprint is random, so its high bits select a page, and the pages fill evenly. An insert appends to a page: the ends of all
+//! pages together stay in the second cache. The pages are in the order of a file, so they are written as they are. For look-ups, each
+//! page has a hash table of its fingerprints. A search first adds those that are not in it, unless they are a few: an input of new
+//! lines needs few tables, and many repeats are near one another.
 
-use std::hint::black_box;
-use std::iter;
+use crate::seen::exact::page_of;
 
-/// The buckets of a large set, as a power of two.
-const BUCKET_BITS: u32 = 8;
+/// The places of the hash table of a page, with linear probing.
+const PLACES: usize = 1 << u8::BITS;
 
-/// The places of a sorted bucket, as a power of two.
-const PLACE_BITS: u32 = 11;
-
-/// The fingerprints from which on a set is large.
-const LARGE: usize = 1 << 16;
+/// The latest fingerprints of a page, up to which a search compares each.
+const FEW: u8 = 4;
 
 /// Distinct fingerprints, up to about a fixed number.
 pub struct MemTable {
-    /// The fingerprints that fit, and those of each bucket.
-    capacity: usize,
-    bucket_capacity: usize,
-    /// All buckets, one after another, and the length of each.
+    page_bits: u32,
+    page_capacity: usize,
+    /// The fingerprints of all pages, one page after another.
     slots: Vec<u128>,
-    lens: Vec<usize>,
-    bucket_bits: u32,
-    /// For each slot, the slot of the next fingerprint of its chain plus 1, or 0.
-    next: Vec<u32>,
-    /// For each chain, the slot of its first fingerprint plus 1, or 0. There are 2^`chain_bits` chains.
-    heads: Vec<u32>,
-    chain_bits: u32,
-    len: usize,
-    /// True if a bucket is full.
-    has_full_bucket: bool,
+    pages: Vec<Page>,
+    /// The hash table of each page. The low byte of a fingerprint is its place, which has its index in the page plus 1, or 0.
+    tables: Vec<[u8; PLACES]>,
+    /// True if all fingerprints are in their tables.
+    is_indexed: bool,
+    /// True if a page is full.
+    is_full: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Page {
+    /// The number of fingerprints, and of those that are in the table.
+    len: u8,
+    indexed: u8,
 }
 
 impl MemTable {
-    /// Creates an empty set for `capacity` fingerprints, at least 2 and less than 2^31.
-    pub fn new(capacity: usize) -> Self {
-        let bucket_bits = if capacity < LARGE { 0 } else { BUCKET_BITS };
-        let bucket_capacity = Self::bucket_capacity(capacity, bucket_bits);
-        let chain_bits = Self::chain_bits(capacity);
+    /// Creates an empty set of 2^`page_bits` pages.
+    pub fn new(page_bits: u32, page_capacity: u8) -> Self {
+        let (pages, page_capacity) = (1 << page_bits, usize::from(page_capacity));
         Self {
-            capacity,
-            bucket_capacity,
-            slots: vec![0; bucket_capacity << bucket_bits],
-            lens: vec![0; 1 << bucket_bits],
-            bucket_bits,
-            next: vec![0; bucket_capacity << bucket_bits],
-            heads: vec![0; 1 << chain_bits],
-            chain_bits,
-            len: 0,
-            has_full_bucket: false,
+            page_bits,
+            page_capacity,
+            slots: vec![0; pages * page_capacity],
+            pages: vec![Page::default(); pages],
+            tables: vec![[0; PLACES]; pages],
+            is_indexed: true,
+            is_full: false,
         }
     }
 
-    /// Returns the bytes of memory of a large set with this capacity.
-    pub const fn memory(capacity: usize) -> usize {
-        let slots = Self::bucket_capacity(capacity, BUCKET_BITS) << BUCKET_BITS;
-        slots * (size_of::<u128>() + size_of::<u32>()) + (size_of::<u32>() << Self::chain_bits(capacity))
+    pub fn page_bits(&self) -> u32 {
+        self.page_bits
     }
 
-    /// Returns the slots of a bucket. Several standard deviations more than the mean, so that hardly ever one is full before the set.
-    const fn bucket_capacity(capacity: usize, bucket_bits: u32) -> usize {
-        let mean = capacity >> bucket_bits;
-        if bucket_bits == 0 { mean } else { mean + 6 * mean.isqrt() }
-    }
-
-    /// Returns the logarithm of the number of chains: one or two fingerprints are in each, and the heads fit into the second cache.
-    const fn chain_bits(capacity: usize) -> u32 {
-        capacity.ilog2()
-    }
-
+    /// True if a page is full. Then the set takes no more.
     pub fn is_full(&self) -> bool {
-        self.len >= self.capacity || self.has_full_bucket
+        self.is_full
     }
 
-    /// Prefetches the chains of these fingerprints, so that their cache misses overlap.
-    pub fn prefetch(&self, fingerprints: &[u128]) {
-        black_box(fingerprints.iter().fold(0, |sum, &fingerprint| sum ^ self.heads[self.chain(fingerprint)]));
+    /// Returns the bytes of memory of a set of this size.
+    pub const fn memory(page_bits: u32, page_capacity: u8) -> usize {
+        (page_capacity as usize * size_of::<u128>() + PLACES + size_of::<Page>()) << page_bits
     }
 
+    /// True if the set has this fingerprint. Slow if many of its page are not in the table.
     pub fn contains(&self, fingerprint: u128) -> bool {
-        let mut at = self.heads[self.chain(fingerprint)];
-        let of_chain = iter::from_fn(|| {
-            let slot = at.checked_sub(1)? as usize;
-            at = self.next[slot];
-            Some(self.slots[slot])
-        });
-        of_chain.into_iter().any(|other| other == fingerprint)
+        let page = page_of(fingerprint, self.page_bits);
+        let (indexed, latest) = self.fingerprints(page).split_at(usize::from(self.pages[page].indexed));
+        if latest.contains(&fingerprint) {
+            return true;
+        }
+        let (table, mut place) = (&self.tables[page], fingerprint as u8);
+        while let Some(slot) = usize::from(table[usize::from(place)]).checked_sub(1) {
+            if indexed[slot] == fingerprint {
+                return true;
+            }
+            place = place.wrapping_add(1);
+        }
+        false
+    }
+
+    /// True if the set has this fingerprint. Completes the table of its page if that pays.
+    pub fn find(&mut self, fingerprint: u128) -> bool {
+        let page = page_of(fingerprint, self.page_bits);
+        let Page { len, indexed } = self.pages[page];
+        if len - indexed > FEW {
+            self.index(page);
+        }
+        self.contains(fingerprint)
+    }
+
+    /// True if the tables of all pages are complete.
+    pub fn is_indexed(&self) -> bool {
+        self.is_indexed
+    }
+
+    /// Completes the tables of all pages.
+    pub fn index_all(&mut self) {
+        (0..self.pages.len()).for_each(|page| self.index(page));
+        self.is_indexed = true;
+    }
+
+    fn index(&mut self, page: usize) {
+        let Page { len, indexed } = self.pages[page];
+        let table = &mut self.tables[page];
+        for slot in indexed..len {
+            let mut place = self.slots[page * self.page_capacity + usize::from(slot)] as u8;
+            while table[usize::from(place)] != 0 {
+                place = place.wrapping_add(1);
+            }
+            table[usize::from(place)] = slot + 1;
+        }
+        self.pages[page].indexed = len;
+    }
+
+    /// Returns the fingerprints of a page.
+    fn fingerprints(&self, page: usize) -> &[u128] {
+        let start = page * self.page_capacity;
+        &self.slots[start..start + usize::from(self.pages[page].len)]
     }
 
     /// Adds a fingerprint that is not in the set. The set must not be full.
     pub fn insert(&mut self, fingerprint: u128) {
-        let (bucket, chain) = (high_bits(fingerprint, self.bucket_bits), self.chain(fingerprint));
-        let len = &mut self.lens[bucket];
-        let slot = bucket * self.bucket_capacity + *len;
-        self.slots[slot] = fingerprint;
-        self.next[slot] = self.heads[chain];
-        self.heads[chain] = slot as u32 + 1;
+        let page = page_of(fingerprint, self.page_bits);
+        let len = &mut self.pages[page].len;
+        self.slots[page * self.page_capacity + usize::from(*len)] = fingerprint;
         *len += 1;
-        self.has_full_bucket |= *len == self.bucket_capacity;
-        self.len += 1;
+        self.is_full |= usize::from(*len) == self.page_capacity;
+        self.is_indexed = false;
     }
 
-    /// Returns all fingerprints in pieces, the smallest first. After that, the set can only be cleared.
-    pub fn sorted(&mut self) -> impl Iterator<Item = &[u128]> {
-        let buckets = self.slots.chunks_exact_mut(self.bucket_capacity).zip(&self.lens);
-        let (bits, mut sorted) = (self.bucket_bits, Vec::new());
-        buckets.map(move |(bucket, &len)| {
-            sort(&mut bucket[..len], bits, &mut sorted);
-            &bucket[..len]
-        })
+    /// Returns the fingerprints of each page.
+    pub fn pages(&self) -> impl Iterator<Item = &[u128]> {
+        (0..self.pages.len()).map(|page| self.fingerprints(page))
     }
 
     /// Empties the set.
     pub fn clear(&mut self) {
-        self.lens.fill(0);
-        self.heads.fill(0);
-        (self.len, self.has_full_bucket) = (0, false);
+        self.pages.fill(Page::default());
+        self.tables.as_flattened_mut().fill(0);
+        (self.is_indexed, self.is_full) = (true, false);
     }
-
-    /// Returns the chain of a fingerprint.
-    fn chain(&self, fingerprint: u128) -> usize {
-        high_bits(fingerprint, self.chain_bits)
-    }
-}
-
-/// Sorts fingerprints that have the first `bits` bits in common, with a buffer. The next bits, which are random, give each about its
-/// place. That takes a third of the time of a sort by comparisons.
-fn sort(fingerprints: &mut [u128], bits: u32, buffer: &mut Vec<u128>) {
-    let place = |fingerprint: u128| high_bits(fingerprint << bits, PLACE_BITS);
-    let mut ends = [0_usize; (1 << PLACE_BITS) + 1];
-    fingerprints.iter().for_each(|&fingerprint| ends[place(fingerprint) + 1] += 1);
-    let mut sum = 0;
-    for end in &mut ends {
-        sum += *end;
-        *end = sum;
-    }
-    buffer.resize(fingerprints.len(), 0);
-    for &fingerprint in &*fingerprints {
-        let end = &mut ends[place(fingerprint)];
-        buffer[*end] = fingerprint;
-        *end += 1;
-    }
-    for (i, &fingerprint) in buffer.iter().enumerate() {
-        let mut at = i;
-        while at > 0 && fingerprints[at - 1] > fingerprint {
-            fingerprints[at] = fingerprints[at - 1];
-            at -= 1;
-        }
-        fingerprints[at] = fingerprint;
-    }
-}
-
-/// Returns the number that the high bits of a fingerprint form.
-fn high_bits(fingerprint: u128, bits: u32) -> usize {
-    ((fingerprint >> 64) as u64 >> 1 >> (63 - bits)) as usize
 }
 
 #[cfg(test)]
@@ -164,14 +149,17 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Inserts fingerprints into a set of this capacity until it is full, and returns how many it took.
-    fn fill(capacity: usize, fingerprints: impl Fn(u128) -> u128) -> usize {
-        let mut mem_table = MemTable::new(capacity);
+    /// Inserts fingerprints into a set of this size until it is full, and returns how many it took.
+    fn fill(page_bits: u32, page_capacity: u8, fingerprints: impl Fn(u128) -> u128) -> usize {
+        let mut mem_table = MemTable::new(page_bits, page_capacity);
         let mut expected = BTreeSet::new();
         for round in 0..2 {
             for i in 0.. {
                 let fingerprint = fingerprints(i);
                 assert_eq!(mem_table.contains(fingerprint), expected.contains(&fingerprint));
+                if i % 3 == 0 {
+                    assert_eq!(mem_table.find(fingerprint), expected.contains(&fingerprint));
+                }
                 if expected.insert(fingerprint) {
                     mem_table.insert(fingerprint);
                 }
@@ -179,9 +167,15 @@ mod tests {
                     break;
                 }
             }
-            assert!(mem_table.sorted().flatten().eq(&expected), "{capacity} {round}");
+            mem_table.index_all();
+            assert!(expected.iter().all(|&fingerprint| mem_table.contains(fingerprint)));
+            assert_eq!(mem_table.pages().count(), 1 << page_bits);
+            let pages = mem_table.pages().enumerate();
+            let found = pages.flat_map(|(page, entries)| entries.iter().map(move |&entry| (page, entry)));
+            let found: BTreeSet<_> = found.collect();
+            assert!(found.iter().map(|(_, entry)| entry).eq(&expected), "{page_bits} {round}");
             mem_table.clear();
-            assert!(!mem_table.contains(fingerprints(1)) && mem_table.sorted().flatten().count() == 0);
+            assert!(!mem_table.contains(fingerprints(1)) && mem_table.pages().flatten().count() == 0);
             if round == 0 {
                 expected.clear();
             }
@@ -190,15 +184,14 @@ mod tests {
     }
 
     #[test]
-    fn fingerprints_are_sorted() {
-        // With the smallest spread, all fingerprints are in one chain.
+    fn a_set_takes_fingerprints_until_a_page_is_full() {
         for spread in [1, 1 << 64, 1 << 119] {
-            assert_eq!(fill(48, |i| (i * 37 % 101 % 80 + 1) * spread), 48);
+            assert_eq!(fill(0, 48, |i| (i * 37 % 101 % 80 + 1) * spread), 48);
         }
-        // A bucket that is full fills the set.
-        let mean = LARGE >> BUCKET_BITS;
-        assert_eq!(fill(LARGE, |i| i + 1), mean + 6 * mean.isqrt());
+        // All are in one page.
+        assert_eq!(fill(8, 48, |i| i + 1), 48);
         // The high bits of multiples of the golden ratio are evenly spread.
-        assert_eq!(fill(LARGE, |i| i.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835)), LARGE);
+        let spread = |i: u128| i.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835);
+        assert!(fill(8, 48, spread) > 40 << 8);
     }
 }

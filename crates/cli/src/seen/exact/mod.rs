@@ -1,43 +1,58 @@
 //! An exact check of the keys that the filter reports as seen: a set of all fingerprints, mostly on disk.
 //!
-//! New fingerprints are collected in `mem_table`. When it is full, it becomes a [`SortedRun`], a sorted file. Only a candidate
-//! that is not in `mem_table` is looked up in the runs. The candidates of one chunk are looked up together and in order, which costs one page of
-//! each run. The ones that are found are cached in `recent_hits`, because inputs repeat some lines very often.
+//! New fingerprints are collected in `mem_table`. When it is full, it becomes a [`PagedRun`], a file. Both have their fingerprints in
+//! pages by their high bits, and each page has no order. Only a candidate that is not in `mem_table` is looked up in the runs. The
+//! candidates of one chunk are looked up together and in order, which costs one page of each run. The ones that are found are cached
+//! in `recent_hits`, because inputs repeat some lines very often.
 //!
 //! Runs are merged for two reasons: 16 of one size become one, which bounds their number; and all become one once
 //! lookups in many have cost about as much as a merge. So an input of new lines is hardly ever merged, and an input of
 //! old lines soon has a single run.
 //!
-//! The memory is 27 MiB and 1/128 of the size on disk: 39 MiB for 100 million distinct lines. The disk holds 16 bytes
+//! The memory is 25 MiB and at most 1/64 of the size on disk: 41 MiB for 100 million distinct lines. The disk holds 16 bytes
 //! for each distinct line, at most twice as much during a merge.
 
 mod mem_table;
-mod sorted_run;
+mod paged_run;
 
 use bloomline::KeyHasher;
 use mem_table::MemTable;
-use sorted_run::{Candidate, SortedRun};
+use paged_run::{Candidate, PagedRun};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Fingerprints merged in the time of reading one page.
-const MERGED_PER_LOOKUP: u64 = 16;
+const MERGED_PER_LOOKUP: u64 = 32;
 
-/// The number of fingerprints whose slots are fetched from memory at once.
-const PREFETCH_DISTANCE: usize = 64;
-
-/// The fingerprints in memory before they are written to a file.
-const RECENT: usize = 5 << 17;
+/// The pages in memory before they are written to a file, as a power of two, and the fingerprints that fit into each. When the first
+/// page is full, the others have about 80 fingerprints. Larger pages take longer to search, and more of them have their ends in the
+/// third cache.
+const PAGE_BITS: u32 = 13;
+const PAGE_CAPACITY: u8 = 120;
 
 /// The slots of fingerprints that were found in runs, as a power of two.
 const CONFIRMED_BITS: u32 = 19;
 
+/// The slots of fingerprints that were found last: a power of two.
+const LATEST: usize = 1 << 12;
+
 /// The bytes of memory at the start.
-const MEMORY: usize = MemTable::memory(RECENT) + (size_of::<u128>() << CONFIRMED_BITS);
+const MEMORY: usize = MemTable::memory(PAGE_BITS, PAGE_CAPACITY) + (size_of::<u128>() << CONFIRMED_BITS);
 
 /// Changes the seed of the first hash to the seed of the second.
 const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Returns the page of a fingerprint, of 2^`page_bits` pages.
+fn page_of(fingerprint: u128, page_bits: u32) -> usize {
+    ((fingerprint >> 64) as u64 >> 1 >> (63 - page_bits)) as usize
+}
+
+/// Returns the slot of a fingerprint in a cache of 2^n slots.
+fn slot(cache: &mut [u128], fingerprint: u128) -> &mut u128 {
+    let mask = cache.len() - 1;
+    &mut cache[fingerprint as usize & mask]
+}
 
 /// Returns the hasher of fingerprints for a filter with this seed.
 pub fn second_hasher(seed: u64) -> KeyHasher {
@@ -50,16 +65,19 @@ pub struct Exact {
     limits: ExactLimits,
     mem_table: MemTable,
     /// Oldest first, so that the first is about the largest.
-    runs: Vec<SortedRun>,
+    runs: Vec<PagedRun>,
     /// A cache of fingerprints that were found in runs, each in the slot that its low bits select. 0 marks a free slot.
     recent_hits: Vec<u128>,
+    /// The same for all fingerprints that were found, in the first caches: most repeats are near one another, or of few lines.
+    latest_hits: Vec<u128>,
     /// Pages read in runs other than the first since the last merge of all. Relaxed: it only decides when a merge pays.
     extra_page_reads: AtomicU64,
 }
 
 struct ExactLimits {
-    /// The fingerprints in memory before they are written to a file.
-    recent: usize,
+    /// The pages in memory, as a power of two, and the fingerprints that fit into each.
+    page_bits: u32,
+    page_capacity: u8,
     /// The slots of `recent_hits`, as a power of two.
     confirmed_bits: u32,
     /// The number of runs of about one size that become one.
@@ -71,14 +89,23 @@ impl Exact {
     pub fn new(folder: &Path) -> io::Result<Self> {
         tempfile::tempfile_in(folder)?;
         Vec::<u8>::new().try_reserve_exact(MEMORY)?;
-        Ok(Self::limited(folder, ExactLimits { recent: RECENT, confirmed_bits: CONFIRMED_BITS, fan_in: 16 }))
+        Ok(Self::limited(
+            folder,
+            ExactLimits {
+                page_bits: PAGE_BITS,
+                page_capacity: PAGE_CAPACITY,
+                confirmed_bits: CONFIRMED_BITS,
+                fan_in: 16,
+            },
+        ))
     }
 
     fn limited(folder: &Path, limits: ExactLimits) -> Self {
         Self {
             folder: folder.into(),
-            mem_table: MemTable::new(limits.recent),
+            mem_table: MemTable::new(limits.page_bits, limits.page_capacity),
             recent_hits: vec![0; 1 << limits.confirmed_bits],
+            latest_hits: vec![0; LATEST],
             limits,
             runs: Vec::new(),
             extra_page_reads: AtomicU64::new(0),
@@ -92,15 +119,16 @@ impl Exact {
     pub fn correct(&mut self, fingerprints: &[u128], new: &mut [bool]) -> io::Result<usize> {
         let mut candidates = Vec::new();
         for (line, (&fingerprint, &new)) in fingerprints.iter().zip(&*new).enumerate() {
-            if line % PREFETCH_DISTANCE == 0 {
-                self.mem_table.prefetch(&fingerprints[line..fingerprints.len().min(line + PREFETCH_DISTANCE)]);
-            }
             // 0 marks free slots of `recent_hits`. Treating it as 1 is as harmless as any other collision.
             let fingerprint = fingerprint.max(1);
             if new {
                 self.remember(fingerprint)?;
-            } else if !self.mem_table.contains(fingerprint) && *self.recent_hits(fingerprint) != fingerprint {
-                candidates.push(Candidate { fingerprint, line, found: false });
+            } else if *slot(&mut self.latest_hits, fingerprint) != fingerprint {
+                if self.mem_table.find(fingerprint) || *slot(&mut self.recent_hits, fingerprint) == fingerprint {
+                    *slot(&mut self.latest_hits, fingerprint) = fingerprint;
+                } else {
+                    candidates.push(Candidate { fingerprint, line, found: false });
+                }
             }
         }
         // The first of equal lines decides, and the stable sort keeps it first; the others remain duplicates.
@@ -110,7 +138,7 @@ impl Exact {
         let mut corrected = 0;
         for Candidate { fingerprint, line, found } in candidates {
             if found {
-                *self.recent_hits(fingerprint) = fingerprint;
+                *slot(&mut self.recent_hits, fingerprint) = fingerprint;
             } else {
                 self.remember(fingerprint)?;
                 new[line] = true;
@@ -126,9 +154,6 @@ impl Exact {
     pub fn confirm(&self, fingerprints: &[u128], found: &mut [bool]) -> io::Result<()> {
         let mut candidates = Vec::new();
         for (line, (&fingerprint, &found)) in fingerprints.iter().zip(&*found).enumerate() {
-            if line % PREFETCH_DISTANCE == 0 {
-                self.mem_table.prefetch(&fingerprints[line..fingerprints.len().min(line + PREFETCH_DISTANCE)]);
-            }
             let fingerprint = fingerprint.max(1);
             if found && !self.mem_table.contains(fingerprint) {
                 candidates.push(Candidate { fingerprint, line, found: false });
@@ -150,12 +175,23 @@ impl Exact {
     }
 
     /// True if lookups in many runs have cost about as much as a merge of all.
-    pub fn needs_compaction(&self) -> bool {
-        self.extra_page_reads.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(SortedRun::entries).sum()
+    fn needs_compaction(&self) -> bool {
+        self.extra_page_reads.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(PagedRun::entries).sum()
+    }
+
+    /// True if later look-ups are faster after [`tidy`](Self::tidy).
+    pub fn needs_tidying(&self) -> bool {
+        self.needs_compaction() || !self.mem_table.is_indexed()
+    }
+
+    /// Prepares for look-ups.
+    pub fn tidy(&mut self) -> io::Result<()> {
+        self.mem_table.index_all();
+        self.compact()
     }
 
     /// Merges all runs if that pays.
-    pub fn compact(&mut self) -> io::Result<()> {
+    fn compact(&mut self) -> io::Result<()> {
         if self.needs_compaction() {
             self.merge(0)?;
             *self.extra_page_reads.get_mut() = 0;
@@ -165,27 +201,26 @@ impl Exact {
 
     /// Returns the length of all temporary files.
     pub fn disk_bytes(&self) -> u64 {
-        self.runs.iter().map(SortedRun::bytes).sum()
-    }
-
-    fn recent_hits(&mut self, fingerprint: u128) -> &mut u128 {
-        let mask = self.recent_hits.len() - 1;
-        &mut self.recent_hits[fingerprint as usize & mask]
+        self.runs.iter().map(PagedRun::bytes).sum()
     }
 
     /// Records a fingerprint that is not in the set.
+    #[inline]
     fn remember(&mut self, fingerprint: u128) -> io::Result<()> {
         self.mem_table.insert(fingerprint);
-        if !self.mem_table.is_full() {
-            return Ok(());
-        }
-        self.runs.push(SortedRun::write(&self.folder, self.mem_table.sorted())?);
+        if self.mem_table.is_full() { self.write_run() } else { Ok(()) }
+    }
+
+    /// Moves the fingerprints in memory to a file.
+    fn write_run(&mut self) -> io::Result<()> {
+        let pages = self.mem_table.pages();
+        self.runs.push(PagedRun::write(&self.folder, self.mem_table.page_bits(), pages)?);
         self.mem_table.clear();
         let fan_in = self.limits.fan_in;
         while let Some(from) = self.runs.len().checked_sub(fan_in) {
             // The smallest run has level 0, a merge of `fan_in` runs of level 0 has level 1, and so on.
-            let smallest = self.runs.iter().map(SortedRun::entries).min().unwrap_or(1);
-            let level = |run: &SortedRun| (run.entries() / smallest).ilog(fan_in as u64);
+            let smallest = self.runs.iter().map(PagedRun::entries).min().unwrap_or(1);
+            let level = |run: &PagedRun| (run.entries() / smallest).ilog(fan_in as u64);
             if level(&self.runs[from]) != level(&self.runs[self.runs.len() - 1]) {
                 break;
             }
@@ -196,7 +231,7 @@ impl Exact {
 
     /// Merges the runs from index `from` to the end.
     fn merge(&mut self, from: usize) -> io::Result<()> {
-        let merged = SortedRun::merge(&self.folder, self.runs.drain(from..))?;
+        let merged = PagedRun::merge(&self.folder, self.runs.drain(from..))?;
         self.runs.push(merged);
         Ok(())
     }
@@ -211,7 +246,7 @@ mod tests {
 
     /// Returns a check whose memory holds 48 fingerprints.
     fn small(folder: &Path) -> Exact {
-        Exact::limited(folder, ExactLimits { recent: 48, confirmed_bits: 4, fan_in: 3 })
+        Exact::limited(folder, ExactLimits { page_bits: 0, page_capacity: 48, confirmed_bits: 4, fan_in: 3 })
     }
 
     /// Returns the fingerprint 0 for the key 0, and pseudorandom fingerprints for other keys.
@@ -229,7 +264,7 @@ mod tests {
     }
 
     fn sizes(exact: &Exact) -> Vec<u64> {
-        exact.runs.iter().map(SortedRun::entries).collect()
+        exact.runs.iter().map(PagedRun::entries).collect()
     }
 
     /// Adds new keys.
@@ -273,8 +308,8 @@ mod tests {
                 let mut found: Vec<_> = asked.iter().map(|(key, wrong)| known.contains(key) || *wrong).collect();
                 exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
                 prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
-                exact.compact().unwrap();
-                prop_assert!(!exact.needs_compaction());
+                exact.tidy().unwrap();
+                prop_assert!(!exact.needs_tidying());
             }
             prop_assert_eq!(exact.disk_bytes(), bytes);
         }
