@@ -259,7 +259,7 @@ fn completions_and_manual_pages_list_the_options() {
     }
     assert_contains_all(&bench.run_err("completions csh"), &["'csh'", "bash", "fish", "zsh"]);
     bench.write("file", b"");
-    assert_contains_all(&bench.run_err("manual file"), &["\"file\"", "File exists"]);
+    assert_contains_all(&bench.run_err("manual file"), &["\"file\"", "exists"]);
 }
 
 /// Returns the help of a command in a terminal with this number of columns.
