@@ -64,8 +64,8 @@
 //! | `variants` | other layouts |
 //! | `frontier` | `Frontier`, the queue of a crawler |
 //!
-//! Without default features the filters need only `alloc`. A release build takes 20 CPU seconds with default features, and 11
-//! with `std` alone (Intel Xeon, 2026-11-28).
+//! Without default features the filters need only `alloc`. A release build takes 21 to 27 CPU seconds with default features, and
+//! 12 to 16 with `std` alone (Intel Xeon, 2026-11-28).
 //!
 //! Other packages build on this one: [`bloomline-redis`](https://docs.rs/bloomline-redis) shares one filter among many machines,
 //! and [`bloomline-text`](https://docs.rs/bloomline-text) finds duplicate paragraphs and documents.
