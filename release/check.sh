@@ -207,7 +207,7 @@ archives() {
 binstall() {
     local port pid server failed=
     has cargo-binstall || { skipped "no cargo-binstall" && return; }
-    mkdir -p "$work/site/releases/download" "$work/root"
+    mkdir -p "$work/site/releases/download" "$work/installed"
     ln -s "$out" "$work/site/releases/download/v$(cargo pkgid -p bloomline-cli | sed 's/.*[#@]//')"
     openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost -addext subjectAltName=DNS:localhost \
         -addext basicConstraints=critical,CA:false -keyout "$work/key.pem" -out "$work/certificate.pem" 2>/dev/null
@@ -216,10 +216,10 @@ binstall() {
     cp --parents -r crates/cli/{Cargo.toml,src} "$work"
     sed "s|^repository = .*|repository = \"https://localhost:$port\"|" Cargo.toml >"$work/Cargo.toml"
     cargo binstall --no-confirm --disable-telemetry --no-track --strategies crate-meta-data --root-certificates "$work/certificate.pem" \
-        --manifest-path "$work/crates/cli" --root "$work/root" bloomline-cli || failed=1
+        --manifest-path "$work/crates/cli" --root "$work/installed" bloomline-cli || failed=1
     kill "$pid"
     [[ -z $failed ]] || fail "cargo binstall"
-    [[ $(printf 'b\na\nb\n' | "$work/root/bin/bloomline" dedup) == $'b\na' ]] || fail "bloomline dedup"
+    [[ $(printf 'b\na\nb\n' | "$work/installed/bin/bloomline" dedup) == $'b\na' ]] || fail "bloomline dedup"
 }
 
 # In the oldest Debian that its mirrors keep, which has glibc 2.31. CHROOT may name a folder that has one.
