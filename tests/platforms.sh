@@ -99,7 +99,8 @@ unoptimized="CARGO_PROFILE_DIST_LTO=off CARGO_PROFILE_DIST_OPT_LEVEL=0 CARGO_PRO
 # Debian has no standard library for these two, so it is compiled from its sources.
 windows() {
     # A program for Windows finds neither Debian's Python nor its Cargo.
-    within 'export RUSTC_BOOTSTRAP=1 BLOOMLINE_REQUIRE_PYTHON=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
+    within 'set -o pipefail
+        export RUSTC_BOOTSTRAP=1 BLOOMLINE_REQUIRE_PYTHON=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
         export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start" WINEDEBUG=-all
         mkdir -p /target/start
         for part in rsbegin rsend; do
@@ -107,8 +108,10 @@ windows() {
                 "$(rustc --print sysroot)/lib/rustlib/src/rust/library/rtstartup/$part.rs"
         done
         build=(-Z build-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
-        cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite -- --skip package::
-        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet,redis --lib --test cli
+        cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite -- --skip package:: | tee /target/tests
+        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet,redis --lib --test cli | tee -a /target/tests
+        awk "/^test result/ {passed += \$4; failed += \$6; slow += \$8}
+            END {print passed \" passed, \" failed \" failed, \" slow \" slow ones were not run\"}" /target/tests
         cargo build -p bloomline-cli --features parquet,redis
         tests/both_systems.sh /target/debug/bloomline "wine /target/x86_64-pc-windows-gnu/debug/bloomline.exe"
         tests/ctrl-c.sh /target/x86_64-pc-windows-gnu/debug/bloomline.exe
