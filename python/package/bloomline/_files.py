@@ -38,7 +38,10 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]], True))
 """
 # The signal at which the command ends in good order, and how to start it. Windows sends the signal to a group of processes.
-_END, _FLAGS = (signal.CTRL_BREAK_EVENT, subprocess.CREATE_NEW_PROCESS_GROUP) if sys.platform == "win32" else (signal.SIGTERM, 0)
+if sys.platform == "win32":
+    _END, _FLAGS = signal.CTRL_BREAK_EVENT, subprocess.CREATE_NEW_PROCESS_GROUP
+else:
+    _END, _FLAGS = signal.SIGTERM, 0
 _COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_bloomline.__file__)]
 
 
