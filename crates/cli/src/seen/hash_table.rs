@@ -115,6 +115,8 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn tables_match_a_hash_set(
             keys in prop::collection::vec(prop_oneof![0..3000_u64, u64::MAX - 900..=u64::MAX, any::<u64>()], 0..4000),
