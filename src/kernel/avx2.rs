@@ -108,7 +108,7 @@ impl KernelOps for Avx2 {
     }
 }
 
-#[allow(private_bounds, private_interfaces)]
+#[allow(private_bounds, private_interfaces)] // As in the trait.
 impl RunKeyOp for Avx2 {
     #[inline(always)]
     fn call<R>(self, body: impl FnOnce() -> R) -> R {

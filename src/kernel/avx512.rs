@@ -115,7 +115,7 @@ impl KernelOps for Avx512 {
     }
 }
 
-#[allow(private_bounds, private_interfaces)]
+#[allow(private_bounds, private_interfaces)] // As in the trait.
 impl RunKeyOp for Avx512 {
     #[inline(always)]
     fn call<R>(self, body: impl FnOnce() -> R) -> R {
