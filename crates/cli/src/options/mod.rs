@@ -15,7 +15,7 @@ mod sets;
 mod value_conflicts;
 pub mod values;
 
-pub use corpus::CorpusOptions;
+pub use corpus::{CorpusOptions, MAX_SAMPLE};
 pub use dedup::{DedupOptions, RunOptions};
 #[cfg(feature = "redis")]
 pub use filter::ServerOptions;
