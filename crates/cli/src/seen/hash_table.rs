@@ -29,7 +29,8 @@ impl HashTable {
         self.len + usize::from(self.has_zero)
     }
 
-    /// Inserts hashes in order, until the set has `limit` ones. `new[i]` is `true` if hash i was new. Returns how many are done.
+    /// Inserts hashes in order until the set has `limit` hashes, and sets `new[i]` to `true` if hash i was new. Returns the number of
+    /// hashes that were processed.
     pub fn insert(&mut self, hashes: &[u64], new: &mut [bool], limit: usize) -> usize {
         for (i, (&hash, new)) in hashes.iter().zip(new).enumerate() {
             if i % PREFETCH_DISTANCE == 0 {
