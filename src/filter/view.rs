@@ -88,13 +88,13 @@ use core::ops::Deref;
 /// assert!(known(&seen, &["17", "x"]).is_err());
 /// ```
 ///
-/// [`dispatch`](fn@crate::dispatch) takes the loop as a type, for generic code. The scheme is function multiversioning, and the
-/// name is that of the crates `pulp` and `multiversion`.
+/// [`dispatch`](fn@crate::dispatch) takes the loop as a type, for generic code. The scheme is function multiversioning; the crates
+/// `pulp` and `multiversion` use the same name.
 #[macro_export]
 macro_rules! dispatch {
     ($filter:expr, |$view:pat_param| $body:expr $(,)?) => {
         match $filter {
-            // The type tells the loop apart from others.
+            // The type distinguishes the loop from others.
             filter => {
                 struct Loop;
                 match $crate::__private::selected(&filter) {

@@ -9,7 +9,8 @@ use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2: made only in this file.
+/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2. Only `unsafe` functions of this file make it; their callers have checked the
+/// CPU.
 #[derive(Clone, Copy)]
 pub struct Avx512(());
 

@@ -19,8 +19,8 @@ pub trait Isa: Copy {
     fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool;
 }
 
-/// An instruction set in the loop `L`, a type of its own for each expansion of the macro. So each loop has its own instances of the
-/// operations, and the compiler inlines even a large function if there is only one call of it.
+/// An instruction set in the loop `L`, a type that each expansion of the macro defines. So each loop has its own instances of the
+/// operations, and the compiler inlines even a large function if it is called once.
 pub struct InLoop<I, L>(I, PhantomData<L>);
 
 impl<I: Copy, L> Clone for InLoop<I, L> {
