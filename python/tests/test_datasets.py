@@ -123,7 +123,7 @@ def test_wrong_arguments_are_refused() -> None:
             bloomline.dedup(data, on="url", output="x")
         with pytest.raises(ValueError, match="its key has a null"):
             list(bloomline.dedup(data, on="url", nulls="fail"))
-    with pytest.raises(ValueError, match="a IterableDataset is read once.*a Dataset of Hugging Face"):
+    with pytest.raises(ValueError, match="the IterableDataset is read once.*a Dataset of Hugging Face"):
         bloomline.dedup(stream, on="url", keep="last")
     with pytest.raises(TypeError, match=r"inputs is of type DatasetDict .*: give one of its splits, such as inputs\['train'\]"):
         bloomline.dedup(datasets.DatasetDict({"train": dataset}))

@@ -1,4 +1,4 @@
-"""Files by URL, through fsspec: s3, https, hf and whatever else is installed for it."""
+"""Files by URL, through fsspec: s3, https, hf and other protocols that are installed for it."""
 
 import contextlib
 import dataclasses
@@ -15,6 +15,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_url(path: object) -> bool:
+    """True for a URL that no local file or folder has as its name."""
     return isinstance(path, str) and _URL.match(path) is not None and not os.path.lexists(path)
 
 
@@ -81,8 +82,9 @@ def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any)
                 continue
             copy = _name(url, os.path.join(folder, name), made.urls)
             os.makedirs(copy if name == "output_dir" else os.path.dirname(copy))
-            if name == "state" and _system(url)[0].exists(_system(url)[1]):
-                _system(url)[0].get_file(_system(url)[1], copy)
+            system, path = _system(url)
+            if name == "state" and system.exists(path):
+                system.get_file(path, copy)
             setattr(made, name, copy)
         yield made
         for url, copy in (output, made.output), (output_dir, made.output_dir), (state, made.state):
@@ -94,6 +96,9 @@ def _name(url: str, folder: str, urls: dict[str, str]) -> str:
     """Returns a name for a copy: the path of the URL, whose ending has the format."""
     path = _URL.sub("", url)
     path = re.split(r"[?#]", path)[0] if url.startswith("http") else path
+    if os.name == "nt":
+        # Separators of folders, drives and streams would lead out of the folder.
+        path = path.replace("\\", "/").replace(":", "_")
     name = "/".join(part for part in path.split("/") if part not in ("", ".", "..")) or "file"
     while os.path.join(folder, name) in urls:
         name = os.path.join("again", name)
