@@ -148,7 +148,8 @@ def dedup(
     Of equal rows of files any one is kept, unless `keep` selects one.
 
     A Dataset of Hugging Face keeps its features and its format, and its rows are compared. An IterableDataset stays lazy: each iteration
-    reads it with a filter that is empty at first, or with `seen`.
+    reads it with a filter that is empty at first, or with `seen`. One that is resumed (``load_state_dict``) reads it from the start, and
+    needs `seen` as it was before the first row.
 
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
     lines of JSON, CSV or plain lines, or folders of these. Files by URL, such as ``s3://bucket/*.jsonl``, are copied to and from a

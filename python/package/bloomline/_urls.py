@@ -44,6 +44,9 @@ def _writing(url: str) -> Iterator[None]:
         yield
     except NotImplementedError as error:
         raise io.UnsupportedOperation(f"{url}: no file can be written there; write a local one, and copy it") from error
+    except Exception as error:
+        error.add_note(f"{url} was not written")
+        raise
 
 
 @dataclasses.dataclass
