@@ -3,7 +3,7 @@
 #
 # The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/COMPATIBILITY.md says what each of them
 # runs, and has the results. musl builds the wheels and the archives of the command for musl and for aarch64, leaves them in
-# FOLDER/target/shipped, and runs them; Debian has no Python for musl, so of those wheels it checks the content and the links.
+# FOLDER/target/shipped, and runs them; Debian has no Python for musl, so only musl's loader reads the wheels for it.
 #
 # It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators.
 # A folder that this script made before is used again, by one run at a time. Unmount FOLDER/proc before you remove the folder.
@@ -64,7 +64,7 @@ make_folder() {
         apt-get update -qq -o Acquire::Check-Valid-Until=false
         apt-get install -y -qq --no-install-recommends >/dev/null \
             rustc cargo rust-src lld llvm gcc libc6-dev qemu-user nodejs python3-venv python3-xxhash \
-            gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstd-rust-dev:arm64 \
+            gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstd-rust-dev:arm64 musl musl:arm64 \
             gcc-s390x-linux-gnu libc6-dev-s390x-cross libstd-rust-dev:s390x \
             gcc-i686-linux-gnu libc6-dev-i386-cross libstd-rust-dev:i386 \
             libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine wine64'
