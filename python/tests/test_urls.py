@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -192,9 +193,12 @@ def test_buckets_are_read_and_written(tmp_path: pathlib.Path, monkeypatch: pytes
         assert BloomFilter.load("s3://logs/seen.bloom") == seen
         with pytest.raises(FileNotFoundError):
             BloomFilter.load("s3://logs/none.bloom")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
         with pytest.raises(FileNotFoundError) as refused:
             bloomline.dedup("s3://logs/in/2026-10.jsonl", on="url", output="s3://none/new.jsonl")
-        assert refused.value.__notes__ == ["s3://none/new.jsonl was not written"]
+        unwritten, kept = refused.value.__notes__
+        assert unwritten == "s3://none/new.jsonl was not written" and kept.startswith("its contents are in ")
+        assert urls_of(pathlib.Path(kept.removeprefix("its contents are in ")).read_bytes()) == ["a", "b"]
     finally:
         s3fs.S3FileSystem.clear_instance_cache()
         served.stop()
