@@ -56,6 +56,7 @@ loads_with_musl() {
     } >"$work/load.c"
     "$tools/bin/python" -m ziglang cc -target "$2-linux-musl" -dynamic -rdynamic -o "$work/load" "$work/load.c"
     "${run[@]}" "$work/load" "$1" || fail "the loader of musl for $2 does not load $1"
+    echo "$(basename "$1") loads with musl for $2"
 }
 
 # Linked for Windows: every library but Python's own is a part of the system.

@@ -160,8 +160,8 @@ musl() {
     rm -rf "$arm/shipped" && mkdir "$arm/shipped"
     cp "$folder"/target/shipped/*-manylinux*_aarch64.whl release/smoke.py "$arm/shipped"
     within 'exec chroot /arm64 bash -euc "
-        python3 -m venv --clear /shipped/venv
-        /shipped/venv/bin/pip install --quiet --no-index --find-links /shipped bloomline
+        python3 -m venv --without-pip /shipped/venv
+        PYTHONPATH=\$(echo /usr/share/python-wheels/pip-*.whl) /shipped/venv/bin/python -m pip install --no-index --find-links /shipped bloomline
         /shipped/venv/bin/python -I /shipped/smoke.py"'
 }
 
