@@ -148,13 +148,15 @@ def dedup(
     Of equal rows of files any one is kept, unless `keep` selects one.
 
     A Dataset of Hugging Face keeps its features and its format, and its rows are compared. An IterableDataset stays lazy: each iteration
-    reads it with a filter that is empty at first, or with `seen`.
+    reads it with a filter that is empty at first, or with `seen`. One that is resumed (``load_state_dict``) reads it from the start, and
+    needs `seen` as it was before the first row.
 
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
     lines of JSON, CSV or plain lines, or folders of these. Files by URL, such as ``s3://bucket/*.jsonl``, are copied to and from a
-    temporary folder by fsspec. If the call fails, no URL is written. The counts are returned. If the call fails after it began `output`, as by
-    Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has; with
-    ``--resume`` among the options, the output keeps its name.
+    temporary folder by fsspec. If the command fails, no URL is written. If an upload fails, the local copy is kept, and a note of the
+    exception has its path. The counts are returned. If the call fails after it began `output`, as by Ctrl-C, the rows so far are kept
+    under another name that ends in .part and perhaps a number, which a note of the exception has; with ``--resume`` among the options,
+    the output keeps its name.
 
     Args:
         inputs: A frame, or files, folders and URLs, read in this order.

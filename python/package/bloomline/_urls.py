@@ -5,6 +5,7 @@ import dataclasses
 import io
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -45,6 +46,9 @@ def _writing(url: str) -> Iterator[None]:
         yield
     except NotImplementedError as error:
         raise io.UnsupportedOperation(f"{url}: no file can be written there; write a local one, and copy it") from error
+    except Exception as error:
+        error.add_note(f"{url} was not written")
+        raise
 
 
 @dataclasses.dataclass
@@ -88,8 +92,14 @@ def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any)
             setattr(made, name, copy)
         yield made
         for url, copy in (output, made.output), (output_dir, made.output_dir), (state, made.state):
-            if is_url(url):
+            if not is_url(url):
+                continue
+            try:
                 _upload(copy, url)
+            except Exception as error:
+                kept = shutil.move(copy, tempfile.mkdtemp(prefix="bloomline-"))
+                error.add_note(f"its contents are in {kept}")
+                raise
 
 
 def _name(url: str, folder: str, urls: dict[str, str]) -> str:
