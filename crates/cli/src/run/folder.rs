@@ -90,12 +90,13 @@ pub fn check_outputs(
     let read = || inputs.found.iter().map(|input| &input.origin).chain(&origins);
     // Sets of identities, because 100,000 outputs would be slow to compare with as many inputs pairwise.
     let known: HashSet<FileId> = read().filter_map(NamedFile::identity).collect();
-    let own: Vec<(&PathBuf, PathBuf)> = own.iter().map(|own| (own, files::resolved(own))).collect();
+    let own: Vec<(&PathBuf, PathBuf)> = own.iter().map(|own| (own, files::place(own))).collect();
     // The folder may not exist yet, and its path lead back out of it.
     let resolved = files::resolved(path);
     for output in outputs.iter().flat_map(|output| [&output.whole, &output.part]) {
         let place = resolved.join(output.strip_prefix(path).unwrap_or(output));
-        let is_same = |own: &Path| own.file_name() == output.file_name() && own == files::resolved(&place);
+        let name_of_file = files::without_case(output.file_name().unwrap_or_default().into());
+        let is_same = |own: &Path| own.file_name() == Some(name_of_file.as_os_str()) && own == files::place(&place);
         if let Some((own, _)) = own.iter().find(|(_, own)| is_same(own)) {
             return Err(files::overwrites(&name(output), &name(own)));
         }
@@ -192,7 +193,7 @@ pub fn outputs(
         }
         let output = AtomicFile::resumable(whole, compression);
         for path in [&output.whole, &output.part] {
-            match names.entry(path.clone()) {
+            match names.entry(files::without_case(path.clone())) {
                 Entry::Vacant(free) => _ = free.insert(input),
                 Entry::Occupied(taken) => {
                     let (first, second) = (taken.get().origin.name(), input.origin.name());
@@ -207,8 +208,8 @@ pub fn outputs(
         outputs.push(output);
     }
     for (input, AtomicFile { whole, .. }) in inputs.iter().zip(&outputs) {
-        let folders = whole.ancestors().skip(1);
-        if let Some((output, first)) = folders.filter_map(|folder| names.get_key_value(folder)).next() {
+        let whole = files::without_case(whole.clone());
+        if let Some((output, first)) = whole.ancestors().skip(1).find_map(|folder| names.get_key_value(folder)) {
             let (first, second) = (first.origin.name(), input.origin.name());
             return Err(Error::new(format!(
                 "cannot write to {output:?}: it would be the output of {first} and a folder for the output of {second}; name \
@@ -291,6 +292,9 @@ mod tests {
             let error = placed(files, &["."], compression).unwrap_err().to_string();
             assert!(error.contains("it would be the output of both"), "{files:?}: {error}");
         }
+        // Only some systems keep both files.
+        let both = placed(&["X.gz", "x.zst"], &["."], Some(Coding::Plain));
+        assert_eq!(both.is_err_and(|error| error.to_string().contains("output of both")), platform::IGNORES_CASE);
         let error = placed(&["x.zip"], &["."], None).unwrap_err().to_string();
         assert!(error.contains("the format of .zip is not supported"), "{error}");
     }

@@ -59,10 +59,7 @@ impl NamedFile {
         let place = resolved(path);
         match FileStatus::from_path(&place) {
             Ok(status) => Self::new(input_name(path), &status),
-            Err(_) => {
-                let place = if platform::IGNORES_CASE { place.to_string_lossy().to_lowercase().into() } else { place };
-                Self { name: input_name(path), identity: None, place: Some(place), regular: false }
-            }
+            Err(_) => Self { name: input_name(path), identity: None, place: Some(without_case(place)), regular: false },
         }
     }
 
@@ -251,6 +248,16 @@ pub fn whole(path: &Path) -> PathBuf {
 /// Resolves a path: `.`, `..` and links as far as they exist. Its folders need not exist.
 pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| follow(&path::absolute(path).unwrap_or_else(|_| path.into()), MAX_LINKS))
+}
+
+/// Returns a path in lowercase if most file systems have one file for names that differ in case.
+pub fn without_case(path: PathBuf) -> PathBuf {
+    if platform::IGNORES_CASE { path.to_string_lossy().to_lowercase().into() } else { path }
+}
+
+/// Returns the place of a file that may not exist, the same for every path to it.
+pub fn place(path: &Path) -> PathBuf {
+    without_case(resolved(path))
 }
 
 /// Resolves an absolute path part by part. Follows up to this number of links.

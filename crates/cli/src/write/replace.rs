@@ -47,7 +47,7 @@ impl ReplacedFile {
             None => Compression::new(input.with_file(Coding::from_file).map_err(cannot_open(&name))?),
         };
         let version = input.version();
-        let file = AtomicFile::hidden(path.canonicalize().map_err(cannot_open(&name))?, compression);
+        let file = AtomicFile::hidden(files::resolved(path), compression);
         Ok(Self { name, file, version, pending: None })
     }
 

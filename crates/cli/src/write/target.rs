@@ -146,7 +146,7 @@ impl OutputTarget {
             let file = platform::writer(PUBLIC).create(true).truncate(false).open(path);
             let file = file.map_err(files::failed(path))?;
             // The path of the file itself, behind all links.
-            let created = Some(path.canonicalize().map_err(cannot_write(&name))?);
+            let created = Some(files::resolved(path));
             self = Self { created, ..Self::new(Some(path), name.clone(), self.compression, Some(file))? };
             self.lock()?;
             if self.has_contents() {

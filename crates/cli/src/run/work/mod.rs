@@ -337,9 +337,10 @@ impl Work {
         Ok(())
     }
 
-    /// Reuses the buffer of a chunk, unless it has grown.
-    fn recycle(&self, lines: Box<Lines>, weight: usize) {
+    /// Reuses the buffer of a chunk, unless it has grown. Its rows are dropped, because they keep the file of their table open.
+    fn recycle(&self, mut lines: Box<Lines>, weight: usize) {
         if weight == 1 {
+            lines.batch.set_rows(None);
             locked(&self.spare).push(lines);
         }
     }

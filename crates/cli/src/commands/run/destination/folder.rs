@@ -58,8 +58,8 @@ impl Plan {
                 return Err(files::not_regular(&files::name(manifest)));
             }
             input_kinds::check_name_of_manifest(manifest)?;
-            let resolved = files::resolved(manifest);
-            if let Some(duplicate) = own_files.iter().find(|own| files::resolved(own) == resolved) {
+            let place = files::place(manifest);
+            if let Some(duplicate) = own_files.iter().find(|own| files::place(own) == place) {
                 return Err(files::overwrites(&files::name(manifest), &files::name(duplicate)));
             }
             own_files.push(manifest.to_owned());
