@@ -62,7 +62,7 @@ pub trait RunKeyOp: Copy {
 
 /// The instruction set that a loop is run with.
 #[derive(Clone, Copy)]
-pub enum Selected {
+pub enum LoopIsa {
     /// AVX-512 F, VL and DQ, and BMI2.
     Avx512(Avx512),
     /// AVX2 and BMI2.

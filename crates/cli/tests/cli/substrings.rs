@@ -10,6 +10,7 @@ use bloomline_text::words;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
+use std::time::UNIX_EPOCH;
 
 /// The number of words of a window.
 const N: usize = 6;
@@ -277,6 +278,19 @@ fn a_killed_run_starts_again() {
     last.wait().unwrap();
     bench.run_ok("corpus --substrings 6 --force --output-dir out a");
     assert_modelled(&bench.read("out/a"), &all);
+}
+
+#[test]
+fn an_input_that_changes_is_an_error() {
+    let input = lines(&corpus(9, 4000));
+    for earlier in ["", " --earlier earlier"] {
+        let bench = Bench::new(&[("a", input.as_bytes()), ("earlier", b"")]);
+        let mut child = bench.command(&format!("corpus --substrings 6{earlier} a")).spawn().unwrap();
+        // The last reading waits for a reader of its output.
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        File::options().write(true).open(bench.path("a")).unwrap().set_modified(UNIX_EPOCH).unwrap();
+        assert_contains_all(&expect_failure(&child.wait_with_output().unwrap()), &["an input changed"]);
+    }
 }
 
 #[test]
