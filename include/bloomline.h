@@ -129,19 +129,22 @@ static inline uint64_t bloomline__xxh3(const unsigned char *at, size_t length) {
 static inline uint64_t bloomline_hash(const bloomline *filter, const void *key, size_t length) {
     const unsigned char *at = (const unsigned char *)key, *end = at + length;
     const uint64_t *secret = filter->secret;
-    const size_t middle = length / 8 * 4;
-    uint64_t seed = filter->seed ^ secret[0], one = seed, two = seed, a = 0, b = 0;
-    for (; end - at > 48; at += 48) {
-        seed = bloomline__mum(bloomline__load8(at) ^ secret[1], bloomline__load8(at + 8) ^ seed);
-        one = bloomline__mum(bloomline__load8(at + 16) ^ secret[2], bloomline__load8(at + 24) ^ one);
-        two = bloomline__mum(bloomline__load8(at + 32) ^ secret[3], bloomline__load8(at + 40) ^ two);
-    }
-    seed ^= one ^ two;
-    for (; end - at > 16; at += 16) seed = bloomline__mum(bloomline__load8(at) ^ secret[1], bloomline__load8(at + 8) ^ seed);
+    uint64_t seed = filter->seed ^ secret[0], a = 0, b = 0;
     if (length > 16) {
+        if (end - at > 48) {
+            uint64_t one = seed, two = seed;
+            for (; end - at > 48; at += 48) {
+                seed = bloomline__mum(bloomline__load8(at) ^ secret[1], bloomline__load8(at + 8) ^ seed);
+                one = bloomline__mum(bloomline__load8(at + 16) ^ secret[2], bloomline__load8(at + 24) ^ one);
+                two = bloomline__mum(bloomline__load8(at + 32) ^ secret[3], bloomline__load8(at + 40) ^ two);
+            }
+            seed ^= one ^ two;
+        }
+        for (; end - at > 16; at += 16) seed = bloomline__mum(bloomline__load8(at) ^ secret[1], bloomline__load8(at + 8) ^ seed);
         a = bloomline__load8(end - 16);
         b = bloomline__load8(end - 8);
     } else if (length >= 4) {
+        const size_t middle = length / 8 * 4;
         a = bloomline__load4(at) << 32 | bloomline__load4(at + middle);
         b = bloomline__load4(end - 4) << 32 | bloomline__load4(end - 4 - middle);
     } else if (length > 0) {
@@ -197,13 +200,16 @@ static inline int bloomline_contains_hash(const bloomline *filter, uint64_t hash
     for (; part != filter->end; part += bloomline__part_length(part)) {
         const unsigned char *blocks = part + 64 + bloomline__load4(part + 48);
         const unsigned char *block = blocks + 64 * bloomline__high(hash, bloomline__load8(part + 16));
+        const int probes = part[14];
         uint64_t missing = 0;
-        int lane, probe;
+        int lane;
         for (lane = 0; lane < 4; lane++) {
-            const uint64_t picks[2] = {one >> 16 * lane, two >> 16 * lane};
-            uint64_t wanted = 0;
-            for (probe = 0; probe < part[14] / 4; probe++) wanted |= (uint64_t)1 << (picks[probe / 2] >> 6 * (probe % 2) & 63);
-            missing |= wanted & ~bloomline__load8(block + 8 * (lane + 4 * (picks[0] >> 15 & 1)));
+            const uint64_t f = one >> 16 * lane, s = two >> 16 * lane;
+            uint64_t wanted = (uint64_t)1 << (f & 63);
+            if (probes > 4) wanted |= (uint64_t)1 << (f >> 6 & 63);
+            if (probes > 8) wanted |= (uint64_t)1 << (s & 63);
+            if (probes > 12) wanted |= (uint64_t)1 << (s >> 6 & 63);
+            missing |= wanted & ~bloomline__load8(block + 8 * (lane + 4 * (f >> 15 & 1)));
         }
         if (missing == 0) return 1;
     }
