@@ -1,4 +1,4 @@
-/* Asks a filter that bloomline saved. This header is the whole reader: C99, or C++, with the C library alone.
+/* Queries a filter that bloomline saved. This header is the whole reader: C99, or C++, with the C library alone.
  *
  *     bloomline filter;
  *     if (bloomline_open(&filter, "seen.bloom") != 0)
@@ -8,7 +8,7 @@
  *     bloomline_close(&filter);
  *
  * The reader takes filters, scalable filters and rotating filters of version 2, and refuses other versions, the layouts of `variants`, and
- * damaged files. An answer "no" is certain; an answer "yes" is wrong at the rate of the filter. Any number of threads may ask one filter.
+ * damaged files. An answer "no" is certain; an answer "yes" is wrong at the rate of the filter. Any number of threads may query one filter.
  * The format is in docs/FORMAT.md. Of its checks, those of the text of a key name and of the planned sizes of stages and generations are
  * left out, because no answer depends on them.
  */
@@ -46,7 +46,8 @@ static inline int bloomline_open(bloomline *filter, const char *path);
 /* Frees the memory of `bloomline_open`. */
 static inline void bloomline_close(bloomline *filter);
 
-/* Returns 1 if the filter contains a text or a byte string. An integer is its bytes, little-endian, in the width that was inserted. */
+/* Returns 1 if the filter contains a text or a byte string, or if it is not open, as no answer must lose a key. An integer is its bytes,
+ * little-endian, in the width that was inserted. */
 static inline int bloomline_contains(const bloomline *filter, const void *key, size_t length);
 
 /* The hash of a key, for `bloomline_contains_hash`, and the hash of a tuple: `bloomline_pair(f, bloomline_pair(f, a, b), c)`. */
@@ -127,7 +128,7 @@ static inline uint64_t bloomline__xxh3(const unsigned char *at, size_t length) {
 
 /* wyhash, final version 3. */
 static inline uint64_t bloomline_hash(const bloomline *filter, const void *key, size_t length) {
-    const unsigned char *at = (const unsigned char *)key, *end = at + length;
+    const unsigned char *at = (const unsigned char *)(length == 0 ? "" : key), *end = at + length;
     const uint64_t *secret = filter->secret;
     uint64_t seed = filter->seed ^ secret[0], a = 0, b = 0;
     if (length > 16) {
@@ -213,7 +214,7 @@ static inline int bloomline_contains_hash(const bloomline *filter, uint64_t hash
         }
         if (missing == 0) return 1;
     }
-    return 0;
+    return filter->first == NULL;
 }
 
 static inline int bloomline_contains(const bloomline *filter, const void *key, size_t length) {

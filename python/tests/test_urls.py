@@ -119,6 +119,15 @@ def test_outputs_and_the_state_are_written_after_the_run(memory: Any, tmp_path: 
     bloomline.dedup("memory://logs", on="url", keep="first", output_dir="memory://kept")
     assert sorted(memory.find("/kept")) == ["/kept/2026-10.jsonl", "/kept/2026-11.jsonl", "/kept/deep/x.jsonl"]
     assert [urls_of(memory.cat(f"/kept/{name}")) for name in ("2026-11.jsonl", "deep/x.jsonl")] == [["c"], ["d"]]
+    # No file there is replaced unasked, and none is written beside one that exists.
+    for month in "2026-10", "2026-11":
+        memory.rm(f"/kept/{month}.jsonl")
+    memory.pipe("/kept/deep/x.jsonl", b"other")
+    with pytest.raises(FileExistsError, match="memory://kept/deep/x.jsonl exists: write to another folder, or replace it by the option '--force'"):
+        bloomline.dedup("memory://logs", on="url", keep="first", output_dir="memory://kept")
+    assert memory.cat("/kept/deep/x.jsonl") == b"other" and not memory.exists("/kept/2026-10.jsonl")
+    bloomline.dedup("memory://logs", on="url", keep="first", output_dir="memory://kept", options=["--force"])
+    assert urls_of(memory.cat("/kept/deep/x.jsonl")) == ["d"]
     bloomline.dedup("memory://logs/*.jsonl", on="url", output=tmp_path / "all.jsonl")
     assert urls_of((tmp_path / "all.jsonl").read_bytes()) == ["a", "b", "c"]
     # A failed run writes nothing.

@@ -175,7 +175,8 @@ def dedup(
         in_place: True replaces each input by its rows that are kept.
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if there are more.
         p: The rate at which a row is dropped by mistake; by default 1e-6. `n` and `p` have no effect on frames, whose rows are compared.
-        state: A filter that keeps the keys for the next call.
+        state: A filter that keeps the keys for the next call. A file is locked, and a URL is not: of calls at the same time, the last
+            upload remains, without the keys of the others.
         nulls: Treatment of rows whose key has a null.
         keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files. "last" needs
             all rows, so it excludes `state`, readers and datasets.
@@ -234,7 +235,7 @@ def dedup(
     if in_place and any(map(is_url, paths)):
         raise ValueError("in_place replaces local files: give output or output_dir for inputs that are URLs")
     columns: list[Any] = [] if on is None else list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
-    with local_copies(paths, output, output_dir, state) as local:
+    with local_copies(paths, output, output_dir, state, force="--force" in options) as local:
         for path in local.paths:
             os.stat(path)
         key = _key(columns, local.paths, options)

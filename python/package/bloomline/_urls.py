@@ -70,8 +70,11 @@ class Local:
 
 
 @contextlib.contextmanager
-def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any) -> Iterator[Local]:
-    """Downloads the inputs and the state that are URLs to a temporary folder. Without an exception, uploads the outputs and then the state."""
+def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any, *, force: bool) -> Iterator[Local]:
+    """Downloads the inputs and the state that are URLs to a temporary folder. Without an exception, uploads the outputs and then the state.
+
+    In a folder of outputs, files are replaced only if `force` is true.
+    """
     results = [path for path in (output, output_dir, state) if is_url(path)]
     if not results and not any(map(is_url, paths)):
         yield Local(list(paths), output, output_dir, state, {})
@@ -95,7 +98,7 @@ def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any)
             if not is_url(url):
                 continue
             try:
-                _upload(copy, url)
+                _upload(copy, url, force)
             except Exception as error:
                 kept = shutil.move(copy, tempfile.mkdtemp(prefix="bloomline-"))
                 error.add_note(f"its contents are in {kept}")
@@ -133,15 +136,17 @@ def _downloaded(url: str, folder: str, urls: dict[str, str]) -> list[str]:
     return list(copies)
 
 
-def _upload(copy: str, url: str) -> None:
+def _upload(copy: str, url: str, force: bool) -> None:
     system, path = _system(url)
     with _writing(url):
         if not os.path.isdir(copy):
             system.put_file(copy, path)
             return
-        for folder, _, names in os.walk(copy):
-            for name in names:
-                one = os.path.join(folder, name)
-                there = f"{path.rstrip('/')}/{os.path.relpath(one, copy)}"
-                system.makedirs(os.path.dirname(there), exist_ok=True)
-                system.put_file(one, there)
+        names = [os.path.relpath(os.path.join(folder, name), copy) for folder, _, names in os.walk(copy) for name in names]
+        targets = {name: "/".join([path.rstrip("/"), *name.split(os.sep)]) for name in names}
+        for name, target in targets.items():
+            if not force and system.exists(target):
+                raise FileExistsError(f"{url.rstrip('/')}/{name} exists: write to another folder, or replace it by the option '--force'")
+        for name, target in targets.items():
+            system.makedirs(os.path.dirname(target), exist_ok=True)
+            system.put_file(os.path.join(copy, name), target)
