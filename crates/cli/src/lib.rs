@@ -40,6 +40,7 @@ use std::panic::{self, AssertUnwindSafe};
 use system::error::{Error, FAILED, MORE_MEMORY, SUCCESS};
 use system::{platform, standard};
 use terminal::{bar, messages, signals};
+use write::output::Output;
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///
@@ -60,9 +61,7 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Err(error) if error.use_stderr() => return fail(&options::explanation(&error)),
         Err(help) => {
-            // Help that is not read to its end is not a failure.
-            let _ = help.print();
-            return SUCCESS;
+            Output::standard([]).and_then(|output| output.write_text(help.to_string().as_bytes())).map(|()| SUCCESS)
         }
     };
     signals::defer_to_signal();
