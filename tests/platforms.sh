@@ -171,6 +171,9 @@ musl() {
         debootstrap --foreign --arch=arm64 --variant=minbase --include=python3-venv sid "$arm" "$(mirror)"
         for deb in "$arm"/var/cache/apt/archives/*.deb; do dpkg-deb --extract "$deb" "$arm"; done
     fi
+    # pip reads the certificates, also without an index.
+    mkdir -p "$arm/etc/ssl/certs"
+    cp "$folder/etc/ssl/certs/ca-certificates.crt" "$arm/etc/ssl/certs"
     cp "$folder/usr/bin/qemu-aarch64" "$arm/usr/bin"
     rm -rf "$arm/shipped" && mkdir "$arm/shipped"
     cp "$folder"/target/shipped/*-manylinux*_aarch64.whl release/smoke.py "$arm/shipped"
