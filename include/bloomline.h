@@ -1,4 +1,4 @@
-/* Asks a filter that bloomline saved. This header is the whole reader: C99, or C++, with the C library alone.
+/* Queries a filter that bloomline saved. This header is the whole reader: C99, or C++, with the C library alone.
  *
  *     bloomline filter;
  *     if (bloomline_open(&filter, "seen.bloom") != 0)
@@ -8,7 +8,7 @@
  *     bloomline_close(&filter);
  *
  * The reader takes filters, scalable filters and rotating filters of version 2, and refuses other versions, the layouts of `variants`, and
- * damaged files. An answer "no" is certain; an answer "yes" is wrong at the rate of the filter. Any number of threads may ask one filter.
+ * damaged files. An answer "no" is certain; an answer "yes" is wrong at the rate of the filter. Any number of threads may query one filter.
  * The format is in docs/FORMAT.md. Of its checks, those of the text of a key name and of the planned sizes of stages and generations are
  * left out, because no answer depends on them.
  */
@@ -46,7 +46,8 @@ static inline int bloomline_open(bloomline *filter, const char *path);
 /* Frees the memory of `bloomline_open`. */
 static inline void bloomline_close(bloomline *filter);
 
-/* Returns 1 if the filter contains a text or a byte string. An integer is its bytes, little-endian, in the width that was inserted. */
+/* Returns 1 if the filter contains a text or a byte string, or if it is not open, as no answer must lose a key. An integer is its bytes,
+ * little-endian, in the width that was inserted. */
 static inline int bloomline_contains(const bloomline *filter, const void *key, size_t length);
 
 /* The hash of a key, for `bloomline_contains_hash`, and the hash of a tuple: `bloomline_pair(f, bloomline_pair(f, a, b), c)`. */
@@ -56,16 +57,9 @@ static inline int bloomline_contains_hash(const bloomline *filter, uint64_t hash
 
 /* The rest is private. */
 
-static inline uint64_t bloomline__load(const unsigned char *at, size_t bytes) {
-    uint64_t value = 0;
-    while (bytes > 0) value = value << 8 | at[--bytes];
-    return value;
-}
-
-static inline uint64_t bloomline__load8(const unsigned char *at) {
-    return (uint64_t)at[0] | (uint64_t)at[1] << 8 | (uint64_t)at[2] << 16 | (uint64_t)at[3] << 24 | (uint64_t)at[4] << 32 |
-           (uint64_t)at[5] << 40 | (uint64_t)at[6] << 48 | (uint64_t)at[7] << 56;
-}
+static inline uint64_t bloomline__load2(const unsigned char *at) { return at[0] | (uint64_t)at[1] << 8; }
+static inline uint64_t bloomline__load4(const unsigned char *at) { return bloomline__load2(at) | bloomline__load2(at + 2) << 16; }
+static inline uint64_t bloomline__load8(const unsigned char *at) { return bloomline__load4(at) | bloomline__load4(at + 4) << 32; }
 
 /* The upper half of a product of 128 bits. */
 static inline uint64_t bloomline__high(uint64_t a, uint64_t b) {
@@ -75,7 +69,12 @@ static inline uint64_t bloomline__high(uint64_t a, uint64_t b) {
 
 static inline uint64_t bloomline__mum(uint64_t a, uint64_t b) { return bloomline__high(a, b) ^ a * b; }
 
-/* XXH3 for the lengths that files have, which are greater than 16. */
+static inline unsigned bloomline__ones(uint64_t word) {
+    word -= word >> 1 & 0x5555555555555555;
+    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
+    return (unsigned)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101 >> 56);
+}
+
 static inline uint64_t bloomline__mix16(const unsigned char *at, const unsigned char *secret) {
     return bloomline__mum(bloomline__load8(at) ^ bloomline__load8(secret), bloomline__load8(at + 8) ^ bloomline__load8(secret + 8));
 }
@@ -85,19 +84,18 @@ static inline uint64_t bloomline__avalanche(uint64_t hash) {
     return hash ^ hash >> 32;
 }
 
+/* XXH3 for the lengths that files have, which are greater than 16. */
 static inline uint64_t bloomline__xxh3(const unsigned char *at, size_t length) {
-    static const unsigned char secret[192] = {
-        0xb8, 0xfe, 0x6c, 0x39, 0x23, 0xa4, 0x4b, 0xbe, 0x7c, 0x01, 0x81, 0x2c, 0xf7, 0x21, 0xad, 0x1c, 0xde, 0xd4, 0x6d, 0xe9, 0x83, 0x90,
-        0x97, 0xdb, 0x72, 0x40, 0xa4, 0xa4, 0xb7, 0xb3, 0x67, 0x1f, 0xcb, 0x79, 0xe6, 0x4e, 0xcc, 0xc0, 0xe5, 0x78, 0x82, 0x5a, 0xd0, 0x7d,
-        0xcc, 0xff, 0x72, 0x21, 0xb8, 0x08, 0x46, 0x74, 0xf7, 0x43, 0x24, 0x8e, 0xe0, 0x35, 0x90, 0xe6, 0x81, 0x3a, 0x26, 0x4c, 0x3c, 0x28,
-        0x52, 0xbb, 0x91, 0xc3, 0x00, 0xcb, 0x88, 0xd0, 0x65, 0x8b, 0x1b, 0x53, 0x2e, 0xa3, 0x71, 0x64, 0x48, 0x97, 0xa2, 0x0d, 0xf9, 0x4e,
-        0x38, 0x19, 0xef, 0x46, 0xa9, 0xde, 0xac, 0xd8, 0xa8, 0xfa, 0x76, 0x3f, 0xe3, 0x9c, 0x34, 0x3f, 0xf9, 0xdc, 0xbb, 0xc7, 0xc7, 0x0b,
-        0x4f, 0x1d, 0x8a, 0x51, 0xe0, 0x4b, 0xcd, 0xb4, 0x59, 0x31, 0xc8, 0x9f, 0x7e, 0xc9, 0xd9, 0x78, 0x73, 0x64, 0xea, 0xc5, 0xac, 0x83,
-        0x34, 0xd3, 0xeb, 0xc3, 0xc5, 0x81, 0xa0, 0xff, 0xfa, 0x13, 0x63, 0xeb, 0x17, 0x0d, 0xdd, 0x51, 0xb7, 0xf0, 0xda, 0x49, 0xd3, 0x16,
-        0x55, 0x26, 0x29, 0xd4, 0x68, 0x9e, 0x2b, 0x16, 0xbe, 0x58, 0x7d, 0x47, 0xa1, 0xfc, 0x8f, 0xf8, 0xb8, 0xd1, 0x7a, 0xd0, 0x31, 0xce,
-        0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e};
+    const unsigned char *secret = (const unsigned char *)
+        "\xb8\xfe\x6c\x39\x23\xa4\x4b\xbe\x7c\x01\x81\x2c\xf7\x21\xad\x1c\xde\xd4\x6d\xe9\x83\x90\x97\xdb\x72\x40\xa4\xa4\xb7\xb3\x67\x1f"
+        "\xcb\x79\xe6\x4e\xcc\xc0\xe5\x78\x82\x5a\xd0\x7d\xcc\xff\x72\x21\xb8\x08\x46\x74\xf7\x43\x24\x8e\xe0\x35\x90\xe6\x81\x3a\x26\x4c"
+        "\x3c\x28\x52\xbb\x91\xc3\x00\xcb\x88\xd0\x65\x8b\x1b\x53\x2e\xa3\x71\x64\x48\x97\xa2\x0d\xf9\x4e\x38\x19\xef\x46\xa9\xde\xac\xd8"
+        "\xa8\xfa\x76\x3f\xe3\x9c\x34\x3f\xf9\xdc\xbb\xc7\xc7\x0b\x4f\x1d\x8a\x51\xe0\x4b\xcd\xb4\x59\x31\xc8\x9f\x7e\xc9\xd9\x78\x73\x64"
+        "\xea\xc5\xac\x83\x34\xd3\xeb\xc3\xc5\x81\xa0\xff\xfa\x13\x63\xeb\x17\x0d\xdd\x51\xb7\xf0\xda\x49\xd3\x16\x55\x26\x29\xd4\x68\x9e"
+        "\x2b\x16\xbe\x58\x7d\x47\xa1\xfc\x8f\xf8\xb8\xd1\x7a\xd0\x31\xce\x45\xcb\x3a\x8f\x95\x16\x04\x28\xaf\xd7\xfb\xca\xbb\x4b\x40\x7e";
     const uint64_t prime32 = 0x9E3779B1, prime64 = 0x9E3779B185EBCA87;
-    uint64_t lanes[8] = {0xC2B2AE3D, prime64, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, prime32};
+    uint64_t lanes[8] = {0xC2B2AE3D,         prime64,    0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+                         0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, prime32};
     uint64_t hash = length * prime64;
     size_t i, stripe, stripes = (length - 1) / 64;
     if (length <= 128) {
@@ -128,15 +126,9 @@ static inline uint64_t bloomline__xxh3(const unsigned char *at, size_t length) {
     return bloomline__avalanche(hash);
 }
 
-static inline unsigned bloomline__ones(uint64_t word) {
-    word -= word >> 1 & 0x5555555555555555;
-    word = (word & 0x3333333333333333) + (word >> 2 & 0x3333333333333333);
-    return (unsigned)(((word + (word >> 4)) & 0x0F0F0F0F0F0F0F0F) * 0x0101010101010101 >> 56);
-}
-
 /* wyhash, final version 3. */
 static inline uint64_t bloomline_hash(const bloomline *filter, const void *key, size_t length) {
-    const unsigned char *at = (const unsigned char *)key, *end = at + length;
+    const unsigned char *at = (const unsigned char *)(length == 0 ? "" : key), *end = at + length;
     const uint64_t *secret = filter->secret;
     uint64_t seed = filter->seed ^ secret[0], a = 0, b = 0;
     if (length > 16) {
@@ -154,41 +146,37 @@ static inline uint64_t bloomline_hash(const bloomline *filter, const void *key, 
         b = bloomline__load8(end - 8);
     } else if (length >= 4) {
         const size_t middle = length / 8 * 4;
-        a = bloomline__load(at, 4) << 32 | bloomline__load(at + middle, 4);
-        b = bloomline__load(end - 4, 4) << 32 | bloomline__load(end - 4 - middle, 4);
+        a = bloomline__load4(at) << 32 | bloomline__load4(at + middle);
+        b = bloomline__load4(end - 4) << 32 | bloomline__load4(end - 4 - middle);
     } else if (length > 0) {
         a = (uint64_t)at[0] << 16 | (uint64_t)at[length / 2] << 8 | at[length - 1];
     }
     return bloomline__mum(secret[1] ^ length, bloomline__mum(a ^ secret[1], b ^ seed));
 }
 
+/* The hash of the bytes of both numbers. */
 static inline uint64_t bloomline_pair(const bloomline *filter, uint64_t hash, uint64_t member) {
-    unsigned char bytes[16];
-    int i;
-    for (i = 0; i < 8; i++) {
-        bytes[i] = (unsigned char)(hash >> 8 * i);
-        bytes[8 + i] = (unsigned char)(member >> 8 * i);
-    }
-    return bloomline_hash(filter, bytes, 16);
+    const uint64_t a = hash << 32 | (uint32_t)member, b = member >> 32 << 32 | hash >> 32;
+    const uint64_t *secret = filter->secret;
+    return bloomline__mum(secret[1] ^ 16, bloomline__mum(a ^ secret[1], b ^ filter->seed ^ secret[0]));
 }
 
 /* Sets the seed and its secret: odd words of bytes with four ones, which differ from one another in 32 bits. */
 static inline void bloomline__set_seed(bloomline *filter, uint64_t seed) {
     unsigned char balanced[70];
-    int count = 0, words = 0, byte, i;
+    int count = 0, words = 0, i;
     filter->seed = seed;
-    for (byte = 0; byte < 256; byte++)
-        if (bloomline__ones((uint64_t)byte) == 4) balanced[count++] = (unsigned char)byte;
+    for (i = 0; i < 256; i++)
+        if (bloomline__ones((uint64_t)i) == 4) balanced[count++] = (unsigned char)i;
     while (words < 4) {
         uint64_t word = 0;
-        int fits;
+        int fits = 1;
         for (i = 0; i < 64; i += 8) {
             seed += 0xA0761D6478BD642F;
             word |= (uint64_t)balanced[bloomline__mum(seed, seed ^ 0xE7037ED1A0B428DB) % 70] << i;
         }
-        fits = word % 2 == 1;
         for (i = 0; i < words; i++) fits = fits && bloomline__ones(word ^ filter->secret[i]) == 32;
-        if (fits) filter->secret[words++] = word;
+        if (fits && word % 2 == 1) filter->secret[words++] = word;
     }
 }
 
@@ -204,15 +192,15 @@ static inline uint64_t bloomline__golden_hash(const bloomline *filter) {
 
 /* The length of a filter's file, of which the header was checked. */
 static inline uint64_t bloomline__part_length(const unsigned char *part) {
-    return 80 + bloomline__load(part + 48, 4) + 64 * bloomline__load8(part + 16);
+    return 80 + bloomline__load4(part + 48) + 64 * bloomline__load8(part + 16);
 }
 
 static inline int bloomline_contains_hash(const bloomline *filter, uint64_t hash) {
     const uint64_t one = bloomline__mum(hash, 0x6A09E667F3BCC909), two = bloomline__mum(one, 0xBB67AE8584CAA73B);
     const unsigned char *part = filter->first;
     for (; part != filter->end; part += bloomline__part_length(part)) {
-        const unsigned char *block =
-            part + 64 + bloomline__load(part + 48, 4) + 64 * bloomline__high(hash, bloomline__load8(part + 16));
+        const unsigned char *blocks = part + 64 + bloomline__load4(part + 48);
+        const unsigned char *block = blocks + 64 * bloomline__high(hash, bloomline__load8(part + 16));
         const int probes = part[14];
         uint64_t missing = 0;
         int lane;
@@ -226,7 +214,7 @@ static inline int bloomline_contains_hash(const bloomline *filter, uint64_t hash
         }
         if (missing == 0) return 1;
     }
-    return 0;
+    return filter->first == NULL;
 }
 
 static inline int bloomline_contains(const bloomline *filter, const void *key, size_t length) {
@@ -244,42 +232,37 @@ static inline int bloomline__damaged(bloomline *filter, const char *problem, uin
 }
 
 static inline int bloomline__check_header(bloomline *filter, const unsigned char *header, uint64_t length) {
-    const uint64_t version = length < 64 ? 0 : bloomline__load(header + 8, 4);
+    const uint64_t version = length < 64 ? 0 : bloomline__load4(header + 8);
     if (length < 64) return bloomline__damaged(filter, "the file ends within a header, after bytes:", length);
     if (bloomline__xxh3(header, 56) != bloomline__load8(header + 56)) return bloomline__damaged(filter, "wrong checksum of header", 1);
-    if (version < 2) return bloomline__refuse(filter, "the file is of version", version, "build the filter again");
-    if (version > 2) return bloomline__refuse(filter, "the file is of version", version, "use a newer bloomline.h");
-    return 0;
+    if (version == 2) return 0;
+    return bloomline__refuse(filter, "the file is of version", version, version < 2 ? "build the filter again" : "use a newer bloomline.h");
 }
 
 static inline int bloomline__check_fields(bloomline *filter, const unsigned char *at, size_t length) {
-    size_t place = 0, last = 0, i;
+    /* The lengths of the values of unknown fields, of the tags from 1 to 5, and of 0x8001. */
+    static const size_t least[7] = {0, 8, 8, 1, 0, 16, 2}, most[7] = {65535, 8, 8, 1024, 0, 16, 2048};
+    size_t place = 0, last = 0, size, tag, i;
     filter->key_name = "";
     filter->key_name_length = 0;
     if (length == 0) return 0;
     if (bloomline__xxh3(at, length - 8) != bloomline__load8(at + length - 8))
         return bloomline__damaged(filter, "wrong checksum of fields of length", length);
-    while (place + 12 <= length && bloomline__load(at + place, 2) != 0) {
-        const size_t tag = (size_t)bloomline__load(at + place, 2), size = (size_t)bloomline__load(at + place + 2, 2);
+    for (; place + 12 <= length && bloomline__load2(at + place) != 0; last = tag, place += 4 + size) {
         const unsigned char *value = at + place + 4;
-        const int is_inside = tag > last && size <= length - 8 - 4 - place;
-        const uint64_t number = is_inside && size == 8 ? bloomline__load8(value) : 0;
-        int fits = is_inside;
-        if (tag == 0x8000 || tag > 0x8001) return bloomline__refuse(filter, "unknown field", tag, "use a newer bloomline.h");
-        if (tag == 1) fits = fits && number > 0;
-        if (tag == 2) fits = fits && number > 0 && number < 0x3FF0000000000000; /* the bits of a double between 0 and 1 */
-        if (tag == 3) fits = fits && size >= 1 && size <= 1024;
-        if (tag == 4) fits = fits && size == 0;
-        if (tag == 5) fits = fits && size == 16;
-        if (tag == 0x8001) fits = fits && size >= 2 && size <= 2048 && size % 2 == 0;
-        if (!fits) return bloomline__damaged(filter, "invalid field", tag);
-        if (tag == 3) {
-            filter->key_name = (const char *)value;
-            filter->key_name_length = size;
-        }
-        for (i = 0; tag == 0x8001 && i < size; i += 2) filter->kinds |= (unsigned)bloomline__load(value + i, 2);
-        last = tag;
-        place += 4 + size;
+        uint64_t number;
+        int known, fits;
+        tag = (size_t)bloomline__load2(at + place);
+        size = (size_t)bloomline__load2(at + place + 2);
+        known = tag <= 5 ? (int)tag : tag == 0x8001 ? 6 : 0;
+        fits = tag > last && size <= length - 12 - place && size >= least[known] && size <= most[known];
+        number = fits && (known == 1 || known == 2) ? bloomline__load8(value) : 1;
+        if (known == 0 && tag >= 0x8000) return bloomline__refuse(filter, "unknown field", tag, "use a newer bloomline.h");
+        /* A rate is a double between 0 and 1, by its bits. */
+        if (!fits || number == 0 || (known == 2 && number >= 0x3FF0000000000000) || (known == 6 && size % 2 != 0))
+            return bloomline__damaged(filter, "invalid field", tag);
+        if (known == 3) filter->key_name = (const char *)value, filter->key_name_length = size;
+        for (i = 0; known == 6 && i < size; i += 2) filter->kinds |= (unsigned)bloomline__load2(value + i);
     }
     if (place == 0 || length != (place + 8 + 63) / 64 * 64) return bloomline__damaged(filter, "wrong length of fields:", length);
     for (; place < length - 8; place++)
@@ -289,20 +272,18 @@ static inline int bloomline__check_fields(bloomline *filter, const unsigned char
 
 /* Checks one filter at the start of these bytes. */
 static inline int bloomline__check_part(bloomline *filter, const unsigned char *part, uint64_t length) {
-    uint64_t layout, probes, blocks, fields, trailer, at, ones = 0;
+    uint64_t probes, blocks, fields, trailer, at, ones = 0;
     if (length < 8 || memcmp(part, "\x89" "BLOOM\r\n", 8) != 0)
         return bloomline__refuse(filter, "no filter begins where bytes remain:", length, "give a file that bloomline saved");
     if (bloomline__check_header(filter, part, length) != 0) return -1;
-    layout = bloomline__load(part + 12, 2);
-    probes = bloomline__load(part + 14, 2);
+    probes = bloomline__load2(part + 14);
     blocks = bloomline__load8(part + 16);
-    fields = bloomline__load(part + 48, 4);
-    if (layout != 1) return bloomline__refuse(filter, "the filter has layout", layout, "only layout 1 (words4) can be read");
-    if (probes == 0 || probes > 16 || probes % 4 != 0) return bloomline__damaged(filter, "invalid number of probes:", probes);
-    if (blocks == 0 || blocks >> 57 != 0) return bloomline__damaged(filter, "invalid number of blocks:", blocks);
-    if (fields % 64 != 0 || fields > 65536) return bloomline__damaged(filter, "invalid length of fields:", fields);
-    if (bloomline__load8(part + 40) != 0 || bloomline__load(part + 52, 4) != 0)
-        return bloomline__damaged(filter, "reserved bytes are not zero in header", 1);
+    fields = bloomline__load4(part + 48);
+    if (bloomline__load2(part + 12) != 1)
+        return bloomline__refuse(filter, "the filter has layout", bloomline__load2(part + 12), "only layout 1 (words4) can be read");
+    if (probes == 0 || probes > 16 || probes % 4 != 0 || blocks == 0 || blocks >> 57 != 0 || fields % 64 != 0 || fields > 65536 ||
+        bloomline__load8(part + 40) != 0 || bloomline__load4(part + 52) != 0)
+        return bloomline__damaged(filter, "invalid values in the header of a filter, its number of blocks is", blocks);
     if (filter->secret[0] == 0) bloomline__set_seed(filter, bloomline__load8(part + 24));
     if (filter->seed != bloomline__load8(part + 24)) return bloomline__damaged(filter, "parts differ in their seed, one has", filter->seed);
     if (bloomline__golden_hash(filter) != bloomline__load8(part + 32))
@@ -321,19 +302,18 @@ static inline int bloomline_view(bloomline *filter, const void *bytes, size_t le
     const unsigned char *start = (const unsigned char *)bytes, *end = start + length, *part = start;
     const int is_series = length >= 8 && memcmp(start, "\x89" "BLSER\r\n", 8) == 0;
     const int is_rotating = length >= 8 && memcmp(start, "\x89" "BLROT\r\n", 8) == 0;
-    uint64_t parts = 1, merged = 0, flag = 0, rate;
+    uint64_t parts = 1;
     memset(filter, 0, sizeof *filter);
     if (is_series || is_rotating) {
+        uint64_t rate, merged, reserved;
         if (bloomline__check_header(filter, start, length) != 0) return -1;
-        parts = bloomline__load(start + 12, 4);
+        parts = bloomline__load4(start + 12);
         rate = bloomline__load8(start + 16);
-        (is_series ? &merged : &flag)[0] = bloomline__load(start + (is_series ? 52 : 48), 4);
-        if (parts < merged + (is_series ? 1 : 2) || parts - merged > 64 || merged > 255 || flag > 1)
-            return bloomline__damaged(filter, "invalid number of parts:", parts);
-        if (rate == 0 || rate >= 0x3FF0000000000000 || bloomline__load8(start + 24) == 0)
-            return bloomline__damaged(filter, "invalid rate or first key count:", bloomline__load8(start + 24));
-        if (bloomline__load(start + (is_series ? 48 : 52), 4) != 0)
-            return bloomline__damaged(filter, "reserved bytes are not zero in header", 1);
+        merged = is_series ? bloomline__load4(start + 52) : 0;
+        reserved = is_series ? bloomline__load4(start + 48) : bloomline__load4(start + 48) >> 1 | bloomline__load4(start + 52);
+        if (parts < merged + (is_series ? 1 : 2) || parts - merged > 64 || merged > 255 || reserved != 0 || rate == 0 ||
+            rate >= 0x3FF0000000000000 || bloomline__load8(start + 24) == 0)
+            return bloomline__damaged(filter, "invalid values in the header of a chain, its number of filters is", parts);
         if (bloomline__load8(start + 40) != length) return bloomline__damaged(filter, "the file has another length than its own:", length);
         part += 64;
     }
@@ -354,27 +334,17 @@ static inline int bloomline_open(bloomline *filter, const char *path) {
     int error = file == NULL ? errno : 0, status = -1;
     memset(filter, 0, sizeof *filter);
     while (error == 0 && !feof(file)) {
-        if (length == room) {
-            room = room == 0 ? 65536 : room + room / 2;
-            grown = (unsigned char *)realloc(bytes, room);
-            if (grown == NULL) {
-                error = ENOMEM;
-                break;
-            }
-            bytes = grown;
-        }
-        length += fread(bytes + length, 1, room - length, file);
-        if (ferror(file)) error = errno != 0 ? errno : EIO;
+        room = length + length / 2 + 65536;
+        grown = (unsigned char *)realloc(bytes, room);
+        bytes = grown != NULL ? grown : bytes;
+        length += grown != NULL ? fread(bytes + length, 1, room - length, file) : 0;
+        error = grown == NULL ? ENOMEM : !ferror(file) ? 0 : errno != 0 ? errno : EIO;
     }
     if (file != NULL) fclose(file);
-    if (error != 0)
-        snprintf(filter->error, sizeof filter->error, "%.100s: %s", path, strerror(error));
-    else
-        status = bloomline_view(filter, bytes, length);
-    if (status != 0)
-        free(bytes);
-    else
-        filter->owned = bytes;
+    if (error == 0) status = bloomline_view(filter, bytes, length);
+    else snprintf(filter->error, sizeof filter->error, "%.100s: %s", path, strerror(error));
+    if (status == 0) filter->owned = bytes;
+    else free(bytes);
     return status;
 }
 

@@ -43,7 +43,7 @@ crates() {
     rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/bloomline-*
     sed -n '/^\[profile\.dev/,$p' Cargo.toml >target/dev.toml
     CARGO_TARGET_DIR=$PWD/target cargo --config target/dev.toml --config profile.dev.opt-level=0 \
-        package --locked --workspace --exclude bloomline-python --exclude bloomline-benches
+        package --locked --workspace --exclude bloomline-python --exclude bloomline-benches --exclude bloomline-tests
     cargo publish --locked --workspace --dry-run --no-verify
     cp target/package/*-"$version".crate "$out"
 }

@@ -42,6 +42,23 @@ links() {
     fi
 }
 
+# Loaded by musl's own loader, from Debian's package `musl`. Debian has no Python for musl, so its symbols have stand-ins. `$1` is the file,
+# `$2` the CPU.
+loads_with_musl() {
+    local run=()
+    [[ -e /lib/ld-musl-$2.so.1 ]] || { skipped "loading $(basename "$1"), without the loader of musl for $2" && return; }
+    [[ $2 == "$(uname -m)" ]] || run=("qemu-$2")
+    pip_tools ziglang
+    {
+        printf '#include <%s>\n' dlfcn.h stdio.h
+        readelf --wide --dyn-syms "$1" | awk '$7 == "UND" && $8 ~ /^_?Py/ { print "char " $8 "[64];" }'
+        echo 'int main(int count, char **names) { return dlopen(names[count - 1], RTLD_NOW) ? 0 : (puts(dlerror()), 1); }'
+    } >"$work/load.c"
+    "$tools/bin/python" -m ziglang cc -target "$2-linux-musl" -dynamic -rdynamic -o "$work/load" "$work/load.c"
+    "${run[@]}" "$work/load" "$1" || fail "the loader of musl for $2 does not load $1"
+    echo "$(basename "$1") loads with musl for $2"
+}
+
 # Linked for Windows: every library but Python's own is a part of the system.
 links_on_windows() {
     local libraries
@@ -117,16 +134,21 @@ wheel_for() {
 
 # The folder is the index, and there is no other.
 wheels() {
-    local wheel folder python environment
+    local wheel folder module cpu python environment
     pip_tools twine
     "$tools/bin/twine" check --strict "$out"/*.whl
     for wheel in "$out"/*.whl; do
         folder=$work/$(basename "$wheel" .whl)
         python3 -m zipfile --extract "$wheel" "$folder"
+        module=$(echo "$folder"/bloomline/_bloomline*.so)
         case $wheel in
         *-win_*) links_on_windows "$folder/bloomline/_bloomline.pyd" ;;
-        *-musllinux_*) links "$(echo "$folder"/bloomline/_bloomline*.so)" musl ;;
-        *) links "$(echo "$folder"/bloomline/_bloomline*.so)" gnu ;;
+        *-musllinux_*)
+            cpu=${wheel##*-musllinux_?_?_}
+            links "$module" musl
+            loads_with_musl "$module" "${cpu%.whl}"
+            ;;
+        *) links "$module" gnu ;;
         esac
         grep '^bloomline=bloomline.__main__:main' "$folder"/bloomline-*.dist-info/entry_points.txt >/dev/null
         ls "$folder"/bloomline-*.dist-info/licenses/LICENSE-{MIT,APACHE,DEPENDENCIES} "$folder"/bloomline/py.typed >/dev/null

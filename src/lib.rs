@@ -161,8 +161,8 @@ pub use rotating::filter::RotatingBloomFilter;
 /// The expansion of [`dispatch!`].
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::filter::view::{run, selected};
-    pub use crate::kernel::Selected;
+    pub use crate::filter::view::{loop_isa, run};
+    pub use crate::kernel::LoopIsa;
 }
 
 /// The code of the README, as tests.

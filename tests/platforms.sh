@@ -2,7 +2,8 @@
 # Runs tests on other platforms, under emulators: tests/platforms.sh FOLDER [PLATFORM...]
 #
 # The platforms are aarch64, s390x (big-endian), i686 (32 bits), wasm32, windows and macos. docs/COMPATIBILITY.md says what each of them
-# runs, and has the results. musl builds and runs the archives of the command for musl, which are left in FOLDER/target/shipped.
+# runs, and has the results. musl builds the wheels and the archives of the command for musl and for aarch64, leaves them in
+# FOLDER/target/shipped, and runs them; Debian has no Python for musl, so only musl's loader reads the wheels for it.
 #
 # It needs Debian, root, cargo and debootstrap. FOLDER becomes a Debian (sid) of 6 GB, with Rust for each platform and the emulators.
 # A folder that this script made before is used again, by one run at a time. Unmount FOLDER/proc before you remove the folder.
@@ -41,12 +42,15 @@ within() {
             BLOOMLINE_REQUIRE_PYTHON=1 bash -euc "cd /src && $1"' "$folder" "$1"
 }
 
-# Makes the folder from the mirror of this machine, with the certificates and settings of the machine.
+# Prints the mirror of this machine.
+mirror() {
+    apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' | head -n 1
+}
+
+# Makes the folder, with the certificates and settings of the machine.
 make_folder() {
-    local mirror
-    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Identifier: Packages' 'Origin: Debian' | head -n 1)
     if [[ ! -s $mark ]]; then
-        debootstrap --variant=minbase --include=ca-certificates sid "$folder" "$mirror"
+        debootstrap --variant=minbase --include=ca-certificates sid "$folder" "$(mirror)"
         echo "made by tests/platforms.sh" >"$mark"
     fi
     cp -r /etc/ssl/certs "$folder/etc/ssl"
@@ -60,7 +64,7 @@ make_folder() {
         apt-get update -qq -o Acquire::Check-Valid-Until=false
         apt-get install -y -qq --no-install-recommends >/dev/null \
             rustc cargo rust-src lld llvm gcc libc6-dev qemu-user nodejs python3-venv python3-xxhash \
-            gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstd-rust-dev:arm64 \
+            gcc-aarch64-linux-gnu libc6-dev-arm64-cross libstd-rust-dev:arm64 musl musl:arm64 \
             gcc-s390x-linux-gnu libc6-dev-s390x-cross libstd-rust-dev:s390x \
             gcc-i686-linux-gnu libc6-dev-i386-cross libstd-rust-dev:i386 \
             libstd-rust-dev-wasm32 gcc-mingw-w64-x86-64 wine wine64'
@@ -154,12 +158,29 @@ macos() {
         done'
 }
 musl() {
+    local arm=$folder/arm64 deb
     within 'unset CARGO_TARGET_DIR && ln -sfn /target target
-        export TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl" SOURCE_DATE_EPOCH=0
+        export TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl aarch64-unknown-linux-gnu" SOURCE_DATE_EPOCH=0
         export '"$unoptimized"'
         (cd python && python3 -c "import backend; backend.write_licenses()")
-        release/build.sh /target/shipped clean tools command_line archives sums
-        release/check.sh /target/shipped sums archives'
+        release/build.sh /target/shipped clean tools wheels command_line archives sums
+        release/check.sh /target/shipped sums wheels archives'
+    # Files of Debian suffice to run its Python, so no package is configured.
+    if [[ ! -e $arm/usr/bin/python3 ]]; then
+        rm -rf "$arm"
+        debootstrap --foreign --arch=arm64 --variant=minbase --include=python3-venv sid "$arm" "$(mirror)"
+        for deb in "$arm"/var/cache/apt/archives/*.deb; do dpkg-deb --extract "$deb" "$arm"; done
+    fi
+    # pip reads the certificates, also without an index.
+    mkdir -p "$arm/etc/ssl/certs"
+    cp "$folder/etc/ssl/certs/ca-certificates.crt" "$arm/etc/ssl/certs"
+    cp "$folder/usr/bin/qemu-aarch64" "$arm/usr/bin"
+    rm -rf "$arm/shipped" && mkdir "$arm/shipped"
+    cp "$folder"/target/shipped/*-manylinux*_aarch64.whl release/smoke.py "$arm/shipped"
+    within 'exec chroot /arm64 bash -euc "
+        python3 -m venv --without-pip /shipped/venv
+        PYTHONPATH=\$(echo /usr/share/python-wheels/pip-*.whl) /shipped/venv/bin/python -m pip install --no-index --find-links /shipped bloomline
+        /shipped/venv/bin/python -I /shipped/smoke.py"'
 }
 
 make_folder

@@ -111,9 +111,27 @@ def test_a_stream_is_resumed_and_sent_to_a_process() -> None:
     again = pickle.loads(pickle.dumps(stream))
     again.load_state_dict(state)
     assert [row["url"] for row in again] == ["c"]
+    # After several batches, with a copy of the filter as it was before.
+    source = datasets.Dataset.from_dict({"row": [row % 3000 for row in range(9000)]}).to_iterable_dataset(num_shards=2)
+    seen = ScalableBloomFilter(1000, 1e-9)
+    seen.add_rows(pd.DataFrame({"row": range(500)}))
+    before = seen.copy()
+    stream = bloomline.dedup(source, on="row", seen=seen)
+    rows, others = iter(stream), iter(bloomline.dedup(source, on="row"))
+    first = [(next(rows)["row"], next(others)["row"]) for _ in range(2000)]
+    assert first == [(500 + row, row) for row in range(2000)]
+    again = bloomline.dedup(source, on="row", seen=before)
+    again.load_state_dict(stream.state_dict())
+    assert [row["row"] for row in again] == list(range(2500, 3000))
 
 
-def test_wrong_arguments_are_refused() -> None:
+def test_a_stream_that_is_stored_has_an_exact_result(tmp_path: pathlib.Path) -> None:
+    stream = datasets.Dataset.from_dict(ROWS).to_iterable_dataset()
+    stored = datasets.Dataset.from_generator(lambda: stream, features=stream.features, cache_dir=str(tmp_path))
+    assert bloomline.dedup(stored, on="url")["day"][:] == [1, 1, 2]
+
+
+def test_wrong_arguments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = datasets.Dataset.from_dict(ROWS)
     stream = dataset.to_iterable_dataset()
     for data in dataset, stream:
@@ -123,10 +141,13 @@ def test_wrong_arguments_are_refused() -> None:
             bloomline.dedup(data, on="url", output="x")
         with pytest.raises(ValueError, match="its key has a null"):
             list(bloomline.dedup(data, on="url", nulls="fail"))
-    with pytest.raises(ValueError, match="a IterableDataset is read once.*a Dataset of Hugging Face"):
+    with pytest.raises(ValueError, match="the IterableDataset is read once.*a Dataset of Hugging Face"):
         bloomline.dedup(stream, on="url", keep="last")
     with pytest.raises(TypeError, match=r"inputs is of type DatasetDict .*: give one of its splits, such as inputs\['train'\]"):
         bloomline.dedup(datasets.DatasetDict({"train": dataset}))
+    with monkeypatch.context() as patch, pytest.raises(ImportError, match="lacks ArrowExamplesIterable: give a Dataset"):
+        patch.delattr("datasets.iterable_dataset.ArrowExamplesIterable")
+        bloomline.dedup(stream, on="url")
     assert bloomline.dedup(dataset, on="url", nulls="keep")["day"][:] == [1, 1, 2, 3]
     assert bloomline.dedup(dataset.select([]), on="url").num_rows == 0
 

@@ -146,7 +146,7 @@ impl TemporaryFile {
     }
 
     fn rename(mut self, target: &Path) -> io::Result<()> {
-        // On Windows a program that has the target open for a moment, such as a search for viruses, keeps it from being replaced.
+        // On Windows, a program that has the target open for a moment, such as a virus scanner, prevents its replacement.
         let mut tries = if cfg!(windows) { 100 } else { 1 };
         while let Err(error) = fs::rename(&self.path, target) {
             tries -= 1;

@@ -5,7 +5,7 @@ use crate::filter::bloom::BloomFilter;
 use crate::filter::raw::RawFilter;
 use crate::filter::view::Readable;
 use crate::kernel::block::BLOCK_BYTES;
-use crate::kernel::{Isa, Selected};
+use crate::kernel::{Isa, LoopIsa};
 use crate::key::hash::KeyHasher;
 use crate::layout::descriptor::SECTORIZED;
 use crate::layout::storage::Blocks;
@@ -302,8 +302,8 @@ impl Deref for BorrowedBloomFilter<'_> {
 }
 
 impl Readable for BorrowedBloomFilter<'_> {
-    fn selected(&self) -> Selected {
-        self.filter.selected()
+    fn loop_isa(&self) -> LoopIsa {
+        self.filter.loop_isa()
     }
 
     #[inline(always)]

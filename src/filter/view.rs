@@ -1,6 +1,6 @@
 //! `dispatch!` and `View`: loops of other crates, compiled for the CPU that they run on.
 
-use crate::kernel::{InLoop, Isa, RunKeyOp, Selected};
+use crate::kernel::{InLoop, Isa, LoopIsa, RunKeyOp};
 use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
 use core::ops::Deref;
@@ -88,29 +88,29 @@ use core::ops::Deref;
 /// assert!(known(&seen, &["17", "x"]).is_err());
 /// ```
 ///
-/// [`dispatch`](fn@crate::dispatch) takes the loop as a type, for generic code. The scheme is function multiversioning, and the
-/// name is that of the crates `pulp` and `multiversion`.
+/// [`dispatch`](fn@crate::dispatch) takes the loop as a type, for generic code. The scheme is function multiversioning; the crates
+/// `pulp` and `multiversion` use the same name.
 #[macro_export]
 macro_rules! dispatch {
     ($filter:expr, |$view:pat_param| $body:expr $(,)?) => {
         match $filter {
-            // The type tells the loop apart from others.
+            // The type distinguishes the loop from others.
             filter => {
                 struct Loop;
-                match $crate::__private::selected(&filter) {
-                    $crate::__private::Selected::Avx512(isa) => $crate::__private::run::<_, _, Loop, _>(
+                match $crate::__private::loop_isa(&filter) {
+                    $crate::__private::LoopIsa::Avx512(isa) => $crate::__private::run::<_, _, Loop, _>(
                         filter,
                         isa,
                         #[inline(always)]
                         |$view| $body,
                     ),
-                    $crate::__private::Selected::Avx2(isa) => $crate::__private::run::<_, _, Loop, _>(
+                    $crate::__private::LoopIsa::Avx2(isa) => $crate::__private::run::<_, _, Loop, _>(
                         filter,
                         isa,
                         #[inline(always)]
                         |$view| $body,
                     ),
-                    $crate::__private::Selected::Baseline(isa) => $crate::__private::run::<_, _, Loop, _>(
+                    $crate::__private::LoopIsa::Baseline(isa) => $crate::__private::run::<_, _, Loop, _>(
                         filter,
                         isa,
                         #[inline(always)]
@@ -227,7 +227,7 @@ impl<R: Deref, I> Deref for View<R, I> {
 /// A filter of one size. Other crates cannot name it.
 pub trait Readable {
     /// Selects the instruction set of a loop over this filter.
-    fn selected(&self) -> Selected;
+    fn loop_isa(&self) -> LoopIsa;
 
     /// Returns the hasher of its keys.
     fn key_hasher(&self) -> &KeyHasher;
@@ -250,8 +250,8 @@ pub trait ManyWriters: Readable {
 
 /// Selects the instruction set of a loop.
 #[inline(always)]
-pub fn selected<R: Deref<Target: Readable>>(filter: &R) -> Selected {
-    filter.selected()
+pub fn loop_isa<R: Deref<Target: Readable>>(filter: &R) -> LoopIsa {
+    filter.loop_isa()
 }
 
 /// Runs the loop `L`, compiled for an instruction set.
@@ -274,8 +274,8 @@ macro_rules! view_impls {
     };
     ($Filter:ident, $Writers:ident, [$($mut:tt)?]) => {
         impl crate::filter::view::Readable for $Filter {
-            fn selected(&self) -> crate::kernel::Selected {
-                self.0.params.kernel.selected()
+            fn loop_isa(&self) -> crate::kernel::LoopIsa {
+                self.0.params.kernel.loop_isa()
             }
 
             #[inline(always)]

@@ -8,7 +8,7 @@ use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX2 and BMI2: made only in this file.
+/// Proof that the CPU has AVX2 and BMI2. Only `unsafe` functions of this file make it; their callers have checked the CPU.
 #[derive(Clone, Copy)]
 pub struct Avx2(());
 
@@ -108,7 +108,7 @@ impl KernelOps for Avx2 {
     }
 }
 
-#[allow(private_bounds, private_interfaces)]
+#[allow(private_bounds, private_interfaces)] // As in the trait.
 impl RunKeyOp for Avx2 {
     #[inline(always)]
     fn call<R>(self, body: impl FnOnce() -> R) -> R {

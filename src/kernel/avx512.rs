@@ -9,7 +9,8 @@ use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2: made only in this file.
+/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2. Only `unsafe` functions of this file make it; their callers have checked the
+/// CPU.
 #[derive(Clone, Copy)]
 pub struct Avx512(());
 
@@ -115,7 +116,7 @@ impl KernelOps for Avx512 {
     }
 }
 
-#[allow(private_bounds, private_interfaces)]
+#[allow(private_bounds, private_interfaces)] // As in the trait.
 impl RunKeyOp for Avx512 {
     #[inline(always)]
     fn call<R>(self, body: impl FnOnce() -> R) -> R {

@@ -1,6 +1,6 @@
 //! Dispatch: the only code that chooses a kernel, once for a batch, and beforehand for single keys.
 
-use super::isa::{Baseline, Selected};
+use super::isa::{Baseline, LoopIsa};
 use super::kind::Kernel;
 #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "neon"))]
 use super::neon;
@@ -51,15 +51,15 @@ impl AvailableKernel {
 
     /// Selects the instruction set of a loop in another crate: the baseline if the whole program is compiled for more.
     #[inline]
-    pub(crate) fn selected(self) -> Selected {
+    pub(crate) fn loop_isa(self) -> LoopIsa {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
             // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
-            Kernel::Avx512 if Self::STATIC.is_none() => Selected::Avx512(unsafe { avx512::Avx512::new_unchecked() }),
+            Kernel::Avx512 if Self::STATIC.is_none() => LoopIsa::Avx512(unsafe { avx512::Avx512::new_unchecked() }),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: an `AvailableKernel` exists only for a kernel that is available.
-            Kernel::Avx2 if Self::STATIC.is_none() => Selected::Avx2(unsafe { avx2::Avx2::new_unchecked() }),
-            _ => Selected::Baseline(Baseline),
+            Kernel::Avx2 if Self::STATIC.is_none() => LoopIsa::Avx2(unsafe { avx2::Avx2::new_unchecked() }),
+            _ => LoopIsa::Baseline(Baseline),
         }
     }
 

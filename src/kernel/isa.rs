@@ -19,8 +19,8 @@ pub trait Isa: Copy {
     fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool;
 }
 
-/// An instruction set in the loop `L`, a type of its own for each expansion of the macro. So each loop has its own instances of the
-/// operations, and the compiler inlines even a large function if there is only one call of it.
+/// An instruction set in the loop `L`, a type that each expansion of the macro defines. So each loop has its own instances of the
+/// operations, and the compiler inlines even a large function if it is called once.
 pub struct InLoop<I, L>(I, PhantomData<L>);
 
 impl<I: Copy, L> Clone for InLoop<I, L> {
@@ -44,14 +44,14 @@ impl<I: RunKeyOp, L> InLoop<I, L> {
 
 impl<I: RunKeyOp, L> Isa for InLoop<I, L> {
     #[inline(always)]
-    #[allow(private_bounds, private_interfaces)]
+    #[allow(private_bounds, private_interfaces)] // As in the trait.
     fn run<O: KeyOp>(self, function: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
         self.0.run::<O, L>(function, target, hash)
     }
 }
 
 /// Runs loops and, in them, operations on single keys. Other crates cannot name it.
-#[allow(private_bounds, private_interfaces)] // as other crates cannot call its methods either
+#[allow(private_bounds, private_interfaces)] // Other crates cannot call its methods.
 pub trait RunKeyOp: Copy {
     /// Runs a loop, compiled for the instruction set as far as it is inlined.
     fn call<R>(self, body: impl FnOnce() -> R) -> R;
@@ -62,7 +62,7 @@ pub trait RunKeyOp: Copy {
 
 /// The instruction set that a loop is run with.
 #[derive(Clone, Copy)]
-pub enum Selected {
+pub enum LoopIsa {
     /// AVX-512 F, VL and DQ, and BMI2.
     Avx512(Avx512),
     /// AVX2 and BMI2.
@@ -75,7 +75,7 @@ pub enum Selected {
 #[derive(Clone, Copy)]
 pub struct Baseline;
 
-#[allow(private_bounds, private_interfaces)]
+#[allow(private_bounds, private_interfaces)] // As in the trait.
 impl RunKeyOp for Baseline {
     #[inline(always)]
     fn call<R>(self, body: impl FnOnce() -> R) -> R {
@@ -94,7 +94,7 @@ impl RunKeyOp for Baseline {
 pub enum Absent {}
 
 #[cfg(not(target_arch = "x86_64"))]
-#[allow(private_bounds, private_interfaces)]
+#[allow(private_bounds, private_interfaces)] // As in the trait.
 impl RunKeyOp for Absent {
     fn call<R>(self, _: impl FnOnce() -> R) -> R {
         match self {}

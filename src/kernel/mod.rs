@@ -26,7 +26,7 @@ mod portable;
 mod prefetch;
 
 pub(crate) use dispatch::{AvailableKernel, KernelFn};
-pub use isa::{InLoop, Isa, RunKeyOp, Selected};
+pub use isa::{InLoop, Isa, LoopIsa, RunKeyOp};
 pub use kind::Kernel;
 pub(crate) use ops::{BatchOp, KernelOps, KeyOp};
 #[cfg(feature = "rayon")]

@@ -26,6 +26,8 @@ int main(int count, char **paths) {
     for (i = 1; i < count; i++) {
         if (bloomline_open(&filter, paths[i]) != 0) {
             printf("- %s\n", filter.error);
+            /* A filter that is not open denies no key. */
+            if (!bloomline_contains(&filter, "bloom", 5)) return 3;
         } else {
             printf("%.*s %x %d\n", (int)filter.key_name_length, filter.key_name, filter.kinds, bloomline_contains(&filter, "bloom", 5));
             bloomline_close(&filter);

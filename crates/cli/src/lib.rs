@@ -38,15 +38,16 @@ use std::fs::File;
 use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use system::error::{Error, FAILED, MORE_MEMORY, SUCCESS};
-use system::platform;
+use system::{platform, standard};
 use terminal::{bar, messages, signals};
+use write::output::Output;
 
 /// Runs the command line `args`, whose first element is the program, and returns the exit code.
 ///
 /// The main thread of a process that does nothing else calls this function. It takes over SIGINT, SIGTERM, SIGHUP and SIGABRT.
 /// The first signal asks a command to stop in good order, and the second ends the process.
 pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
-    check_standard_output();
+    check_standard();
     let result = match Cli::read(args) {
         Ok(cli) => signals::receive().and_then(|()| {
             // Rust has reported a panic. Some compressors panic for lack of memory.
@@ -60,9 +61,7 @@ pub fn run_command_line(args: impl IntoIterator<Item = OsString>) -> u8 {
         }
         Err(error) if error.use_stderr() => return fail(&options::explanation(&error)),
         Err(help) => {
-            // Help that is not read to its end is not a failure.
-            let _ = help.print();
-            return SUCCESS;
+            Output::standard([]).and_then(|output| output.write_text(help.to_string().as_bytes())).map(|()| SUCCESS)
         }
     };
     signals::defer_to_signal();
@@ -80,9 +79,10 @@ pub fn write_progress_as_json() {
     bar::write_json();
 }
 
-/// Records whether standard output is closed: output to it would be lost, or written to the next file that is opened.
-pub fn check_standard_output() {
-    write::target::check_standard();
+/// Records whether standard input and output are closed: input would be missing, and output would be lost, or written to the next
+/// file that is opened.
+pub fn check_standard() {
+    standard::check();
 }
 
 /// Returns a file that writes to standard error without a lock.

@@ -27,15 +27,15 @@ fn advise_at_abort(stderr: File) {
     let _ = unsafe { low_level::register(SIGABRT, advise) };
 }
 
-/// Rust's runtime opens `/dev/null` in place of a closed standard output. Only code that runs before it can detect that.
+/// Rust's runtime opens `/dev/null` in place of a closed standard input or output. Only code that runs before it can detect that.
 #[cfg(any(target_os = "linux", target_os = "macos"))]
 #[expect(unsafe_code, reason = "the attribute is unsafe; these sections hold pointers to such functions")]
 #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
 #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func,mod_init_funcs"))]
 #[used]
-static BEFORE_START: extern "C" fn() = check_standard_output;
+static BEFORE_START: extern "C" fn() = check_standard;
 
 #[cfg(any(target_os = "linux", target_os = "macos"))]
-extern "C" fn check_standard_output() {
-    bloomline_cli::check_standard_output();
+extern "C" fn check_standard() {
+    bloomline_cli::check_standard();
 }

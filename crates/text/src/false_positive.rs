@@ -110,7 +110,7 @@ pub fn new_unit_removal_rate(rules: &Rules, grams: usize, fpr: f64) -> f64 {
     sum
 }
 
-/// Returns the probabilities of each number of successes in `count` trials.
+/// Returns the probability of each number of successes, from 0 to `count`, in `count` trials.
 fn binomial(count: usize, chance: f64) -> Vec<f64> {
     let mut chances = vec![0.0; count + 1];
     chances[0] = 1.0;

@@ -20,13 +20,14 @@ const DIFFERING_DIVISOR: f64 = 4.0;
 const MIN_BITS: f64 = 16.0;
 /// The relative error of sums of weights, so that ties do not depend on the order of addition.
 const ROUNDING: f64 = 1e-9;
-/// The number of documents that the share of a word in all documents counts as, where its share in documents with the
-/// word before it is estimated (Dirichlet smoothing; Zhai and Lafferty, SIGIR 2001).
+/// The weight in documents of a word's share in all documents, for the estimate of its share in documents with the word
+/// before it (Dirichlet smoothing; Zhai and Lafferty, SIGIR 2001).
 const PRIOR: f64 = 16.0;
 /// The number of words before and after an occurrence within which an answer starts or ends.
 const REACH: usize = 32;
-/// The number and the share of documents above which a phrase is common.
+/// The minimum number of documents with a common phrase.
 const COMMON_DOCUMENTS: u32 = 32;
+/// A common phrase is in more than one of this many documents.
 const COMMON_SHARE: u64 = 1000;
 /// The base of the hashes of a few words.
 const BASE: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -56,14 +57,14 @@ pub struct PhrasesBuilder {
     scratch: FormScratch,
 }
 
-/// A phrase, and the counts of it in the sample.
+/// A phrase, and its count in the sample.
 #[derive(Clone, Debug)]
 struct Phrase {
     key: u64,
     words: Vec<u64>,
     /// True for each word that has a digit.
     numbers: Vec<bool>,
-    /// The words of the answer, or nothing.
+    /// The words of the answer; empty without an answer.
     answer: Vec<u64>,
     /// The number of documents that contain all words.
     documents: u32,
@@ -145,16 +146,16 @@ impl PhrasesBuilder {
 /// up, and neither the first nor the last. Such a *near* occurrence counts only if a sample of the corpus shows that
 /// it is not one of many similar sentences. All of these must hold:
 ///
-/// - The differing words have at most a quarter of the weight of all, and no digits: another number is another question.
-///   The weight of a word is its information in bits: the logarithm of the inverse of the share of documents that contain
-///   it, and for a word beside another, of those that contain the word before it. For differing words it is also that
-///   after the word behind them, if that is more.
-/// - The equal words have at least 16 bits, so that they come together by chance in fewer than 1 of 65,536 documents.
-///   The words of the answer are among them.
-/// - In the sample, no two different runs stand in this place: "opens the _ dialog" is a template.
+/// - The differing words have at most a quarter of the weight of all words, and no digits: another number is another
+///   question. The weight of a word is its information in bits, -log2 of its share of documents. For a word beside another,
+///   the share is among documents with the other word. Differing words are weighed beside the words before them and beside
+///   the words behind them; the larger sum counts.
+/// - The equal words, with the answer, have at least 16 bits, so that they occur together by chance in fewer than 1 of
+///   65,536 documents.
+/// - In the sample, no two different runs occur in this place: "opens the _ dialog" is a template.
 ///
-/// A phrase that is more than one in a thousand documents of the sample contain, and at least 32, is *common*, and is
-/// not found at all.
+/// A phrase is *common*, and is not found at all, if more than one in a thousand documents of the sample contain it, and at
+/// least 32.
 ///
 /// Memory: about 100 bytes for each word of the phrases.
 #[derive(Clone, Debug)]
@@ -208,7 +209,7 @@ pub struct PhraseMatch {
 }
 
 impl Phrases {
-    /// Returns the number of different phrases.
+    /// Returns the number of distinct phrases.
     pub fn len(&self) -> usize {
         self.phrases.len()
     }
@@ -310,8 +311,8 @@ impl Phrases {
         phrase.documents >= COMMON_DOCUMENTS && documents * COMMON_SHARE > u64::from(self.documents)
     }
 
-    /// Calls `each` for each place where a phrase is equal to the text but for a run of words, with the number of the
-    /// phrase and the words of the text. A place may come twice.
+    /// Calls `each` for each place where a phrase equals the text except for a run of words, with the number of the phrase
+    /// and the words of the text. A place may be visited twice.
     fn scan(&self, text: &[u64], mut each: impl FnMut(u32, Range<usize>, Equal)) {
         let longest = u8::BITS - self.seed_lengths.leading_zeros();
         let has_single_words = self.seed_lengths & 1 << 1 != 0;
@@ -356,7 +357,6 @@ impl Phrases {
         if self.documents == 0 || gap.is_some_and(|gap| gap.several) || numbers[prefix..end].contains(&true) {
             return false;
         }
-        // The answer is equal, too.
         let answer = self.bits(answer);
         let equal = self.bits(&words[..prefix]) + self.bits(&words[end..]) + answer;
         let differing = (prefix..end).map(|i| self.bits_beside(words[i], words[i - 1], &words[i - 1..=i])).sum::<f64>();
@@ -378,14 +378,14 @@ impl Phrases {
         run.first().map_or(0.0, |word| -libm::log2(self.share(*word))) + next.sum::<f64>()
     }
 
-    /// Returns the weight of a word beside another one, which both are a pair.
+    /// Returns the weight of a word in bits beside another one. `pair` has both in the order of the phrase.
     fn bits_beside(&self, word: u64, other: u64, pair: &[u64]) -> f64 {
         let (share, both) = (self.share(word), self.documents_with(pair.iter().fold(0, add)));
         let beside = (both + PRIOR * share) / (self.documents_with(other) + PRIOR);
         (-libm::log2(beside)).clamp(0.0, -libm::log2(share))
     }
 
-    /// Returns the share of the documents of the sample that contain a word, or one of them.
+    /// Returns the share of documents of the sample that contain a word, as if at least one did.
     fn share(&self, word: u64) -> f64 {
         self.documents_with(word).max(1.0) / f64::from(self.documents)
     }

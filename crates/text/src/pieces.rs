@@ -23,7 +23,7 @@ impl<'a> Origins<'a> {
         Self { pieces }
     }
 
-    /// Returns the original bytes from which a range came that is not empty and not before the last one.
+    /// Returns the original bytes of a range of the form. The range must not be empty, nor start before an earlier one.
     pub(crate) fn origin(&mut self, formed: Range<usize>) -> Range<usize> {
         let first = self.seek(formed.start);
         let start = first.original.start + if first.bytewise { formed.start - first.formed } else { 0 };

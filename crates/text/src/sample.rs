@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Keeps the sampled hashes from the index `start` on: one of `share` on average, and of each half of them the one with the
-/// lowest [`rank`] at least.
+/// Keeps the sampled hashes from the index `start` on: one of `share` on average, and at least the one with the lowest
+/// [`rank`] of each half.
 ///
 /// Every hash whose rank is low enough is kept, so the sample of a larger share is part of the sample of a smaller one.
 pub(crate) fn retain(hashes: &mut Vec<u64>, start: usize, share: u32) {

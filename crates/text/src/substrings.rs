@@ -184,7 +184,7 @@ impl Windows {
     /// repeat. O(length of the text).
     ///
     /// # Panics
-    /// If there is no such text, it is another one, or `repeats` is shorter than the windows.
+    /// If there is no such text, or `repeats` is shorter than the windows. May panic if `text` is another text.
     #[track_caller]
     pub fn cuts(&mut self, i: usize, rules: &Rules, text: &str, repeats: &[bool]) -> &[CutSpan] {
         let words = self.ends_before(i).0..self.texts[i].0;

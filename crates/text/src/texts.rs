@@ -334,7 +334,8 @@ impl Texts {
     }
 }
 
-/// Returns the share of the grams of some units that was found. A sample stands for all grams of its unit.
+/// Returns the share of grams that were found in some units, or NaN if they have none. A sample represents all grams of its
+/// unit.
 fn found_share(units: &[UnitEntry]) -> f64 {
     let found = |unit: &UnitEntry| unit.all_grams as f64 * unit.found as f64 / unit.grams.max(1) as f64;
     units.iter().map(found).sum::<f64>() / units.iter().map(|unit| unit.all_grams).sum::<usize>() as f64

@@ -42,10 +42,18 @@ def new_examples(dataset: Any, new_rows: NewRows) -> Any:
     """Returns an IterableDataset of the rows that `new_rows` yields, with the features, the split and the format of another.
 
     It has one shard, because workers that read several would each have a filter of their own.
+
+    Raises:
+        ImportError: If the package lacks the class that this needs.
     """
-    # The class is not documented. The one that is, from_generator, converts rows to objects, and integers to those of 64 bits.
-    iterable_dataset = import_module("datasets.iterable_dataset")
-    tables = iterable_dataset.ArrowExamplesIterable(_Tables(dataset, new_rows), {})
+    # The class is not documented. Of the methods that are, `filter` and `map` would share one filter among all iterations, so one that is
+    # resumed loses rows; `from_generator` pickles the dataset and the filter of the caller, and yields integers of 64 bits.
+    try:
+        tables = import_module("datasets.iterable_dataset").ArrowExamplesIterable(_Tables(dataset, new_rows), {})
+    except AttributeError as error:
+        version = import_module("datasets").__version__
+        unknown = f"datasets {version} lacks ArrowExamplesIterable: give a Dataset, such as Dataset.from_generator(lambda: stream)"
+        raise ImportError(unknown, name="datasets") from error
     made = type(dataset)(tables, info=dataset.info.copy(), split=dataset.split)
     formatting = dataset._formatting
     return made if formatting is None else made.with_format(formatting.format_type)

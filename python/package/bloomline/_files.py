@@ -154,13 +154,15 @@ def dedup(
     Of equal rows of files any one is kept, unless `keep` selects one.
 
     A Dataset of Hugging Face keeps its features and its format, and its rows are compared. An IterableDataset stays lazy: each iteration
-    reads it with a filter that is empty at first, or with `seen`.
+    reads it with a filter that is empty at first, or with `seen`. One that is resumed (``load_state_dict``) reads it from the start, and
+    needs `seen` as it was before the first row.
 
     For files the command ``bloomline dedup`` runs in a process of its own, and no row is read into Python. Inputs are files of Parquet,
     lines of JSON, CSV or plain lines, or folders of these. Files by URL, such as ``s3://bucket/*.jsonl``, are copied to and from a
-    temporary folder by fsspec. If the call fails, no URL is written. The counts are returned. If the call fails after it began `output`, as by
-    Ctrl-C, the rows so far are kept under another name that ends in .part and perhaps a number, which a note of the exception has; with
-    ``--resume`` among the options, the output keeps its name.
+    temporary folder by fsspec. If the command fails, no URL is written. If an upload fails, the local copy is kept, and a note of the
+    exception has its path. The counts are returned. If the call fails after it began `output`, as by Ctrl-C, the rows so far are kept
+    under another name that ends in .part and perhaps a number, which a note of the exception has; with ``--resume`` among the options,
+    the output keeps its name.
 
     Args:
         inputs: A frame, or files, folders and URLs, read in this order.
@@ -173,7 +175,8 @@ def dedup(
         in_place: True replaces each input by its rows that are kept.
         n: Distinct keys to plan for; by default the rows of the inputs. A filter grows if there are more.
         p: The rate at which a row is dropped by mistake; by default 1e-6. `n` and `p` have no effect on frames, whose rows are compared.
-        state: A filter that keeps the keys for the next call.
+        state: A filter that keeps the keys for the next call. A file is locked, and a URL is not: of calls at the same time, the last
+            upload remains, without the keys of the others.
         nulls: Treatment of rows whose key has a null.
         keep: The row of equal ones that is kept: "first" or "last". The default is the first for frames, and any one for files. "last" needs
             all rows, so it excludes `state`, readers and datasets.
@@ -232,7 +235,7 @@ def dedup(
     if in_place and any(map(is_url, paths)):
         raise ValueError("in_place replaces local files: give output or output_dir for inputs that are URLs")
     columns: list[Any] = [] if on is None else list(on) if isinstance(on, Iterable) and not isinstance(on, str) else [on]
-    with local_copies(paths, output, output_dir, state) as local:
+    with local_copies(paths, output, output_dir, state, force="--force" in options) as local:
         for path in local.paths:
             os.stat(path)
         key = _key(columns, local.paths, options)

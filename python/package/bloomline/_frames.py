@@ -221,7 +221,7 @@ def dedup(
     if kind in ("RecordBatchReader", "IterableDataset") or (package, kind) == ("pyarrow", "Dataset"):
         if keep == "last":
             raise ValueError(
-                f"a {kind} is read once and in order, so keep='last' needs all rows: give reader.read_all(), dataset.to_table() or a"
+                f"the {kind} is read once and in order, so keep='last' needs all rows: give reader.read_all(), dataset.to_table() or a"
                 " Dataset of Hugging Face"
             )
         return (_examples if package == "datasets" else _stream)(frame, on, n, p, nulls, seen, progress)

@@ -1,10 +1,11 @@
-"""Files by URL, through fsspec: s3, https, hf and whatever else is installed for it."""
+"""Files by URL, through fsspec: s3, https, hf and other protocols that are installed for it."""
 
 import contextlib
 import dataclasses
 import io
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 
 
 def is_url(path: object) -> bool:
+    """True for a URL that no local file or folder has as its name."""
     return isinstance(path, str) and _URL.match(path) is not None and not os.path.lexists(path)
 
 
@@ -44,6 +46,9 @@ def _writing(url: str) -> Iterator[None]:
         yield
     except NotImplementedError as error:
         raise io.UnsupportedOperation(f"{url}: no file can be written there; write a local one, and copy it") from error
+    except Exception as error:
+        error.add_note(f"{url} was not written")
+        raise
 
 
 @dataclasses.dataclass
@@ -65,8 +70,11 @@ class Local:
 
 
 @contextlib.contextmanager
-def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any) -> Iterator[Local]:
-    """Downloads the inputs and the state that are URLs to a temporary folder. Without an exception, uploads the outputs and then the state."""
+def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any, *, force: bool) -> Iterator[Local]:
+    """Downloads the inputs and the state that are URLs to a temporary folder. Without an exception, uploads the outputs and then the state.
+
+    In a folder of outputs, files are replaced only if `force` is true.
+    """
     results = [path for path in (output, output_dir, state) if is_url(path)]
     if not results and not any(map(is_url, paths)):
         yield Local(list(paths), output, output_dir, state, {})
@@ -81,19 +89,29 @@ def local_copies(paths: Sequence[str], output: Any, output_dir: Any, state: Any)
                 continue
             copy = _name(url, os.path.join(folder, name), made.urls)
             os.makedirs(copy if name == "output_dir" else os.path.dirname(copy))
-            if name == "state" and _system(url)[0].exists(_system(url)[1]):
-                _system(url)[0].get_file(_system(url)[1], copy)
+            system, path = _system(url)
+            if name == "state" and system.exists(path):
+                system.get_file(path, copy)
             setattr(made, name, copy)
         yield made
         for url, copy in (output, made.output), (output_dir, made.output_dir), (state, made.state):
-            if is_url(url):
-                _upload(copy, url)
+            if not is_url(url):
+                continue
+            try:
+                _upload(copy, url, force)
+            except Exception as error:
+                kept = shutil.move(copy, tempfile.mkdtemp(prefix="bloomline-"))
+                error.add_note(f"its contents are in {kept}")
+                raise
 
 
 def _name(url: str, folder: str, urls: dict[str, str]) -> str:
     """Returns a name for a copy: the path of the URL, whose ending has the format."""
     path = _URL.sub("", url)
     path = re.split(r"[?#]", path)[0] if url.startswith("http") else path
+    if os.name == "nt":
+        # Separators of folders, drives and streams would lead out of the folder.
+        path = path.replace("\\", "/").replace(":", "_")
     name = "/".join(part for part in path.split("/") if part not in ("", ".", "..")) or "file"
     while os.path.join(folder, name) in urls:
         name = os.path.join("again", name)
@@ -118,15 +136,17 @@ def _downloaded(url: str, folder: str, urls: dict[str, str]) -> list[str]:
     return list(copies)
 
 
-def _upload(copy: str, url: str) -> None:
+def _upload(copy: str, url: str, force: bool) -> None:
     system, path = _system(url)
     with _writing(url):
         if not os.path.isdir(copy):
             system.put_file(copy, path)
             return
-        for folder, _, names in os.walk(copy):
-            for name in names:
-                one = os.path.join(folder, name)
-                there = f"{path.rstrip('/')}/{os.path.relpath(one, copy)}"
-                system.makedirs(os.path.dirname(there), exist_ok=True)
-                system.put_file(one, there)
+        names = [os.path.relpath(os.path.join(folder, name), copy) for folder, _, names in os.walk(copy) for name in names]
+        targets = {name: "/".join([path.rstrip("/"), *name.split(os.sep)]) for name in names}
+        for name, target in targets.items():
+            if not force and system.exists(target):
+                raise FileExistsError(f"{url.rstrip('/')}/{name} exists: write to another folder, or replace it by the option '--force'")
+        for name, target in targets.items():
+            system.makedirs(os.path.dirname(target), exist_ok=True)
+            system.put_file(os.path.join(copy, name), target)

@@ -94,6 +94,7 @@ fn the_reader_in_c_reads_the_golden_files() {
     let Some(mut program) = program() else { return };
     let paths = read.map(|(name, _)| data(&format!("{name}.bloom")));
     let output = program.args(paths).arg(data("none.bloom")).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
     let lines = String::from_utf8(output.stdout).unwrap();
     let (expected, last): (Vec<&str>, _) = (read.map(|(_, line)| line).to_vec(), lines.lines().last().unwrap());
     assert_eq!(lines.lines().take(read.len()).collect::<Vec<_>>(), expected);

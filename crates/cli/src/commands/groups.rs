@@ -89,7 +89,8 @@ impl GroupRequest {
         values::ValueProjection { keep, id: self.id.clone(), answer: None }
     }
 
-    /// Creates the records of these inputs. The first `earlier` of them are only read. `has_earlier_keys` is true if earlier runs inserted keys into the filter.
+    /// Creates the records of these inputs. The first `earlier` of them are only read. `has_earlier_keys` is true if earlier runs
+    /// inserted keys into the filter.
     pub fn records(&self, inputs: &[Input], earlier: usize, has_earlier_keys: bool) -> Result<RecordFile, Error> {
         let ordinals = Ordinals::new(inputs.iter().map(|input| &*input.path), earlier);
         RecordFile::new(
@@ -115,12 +116,12 @@ impl GroupRequest {
         let members = Phase::new("deciding", members.count, false).count(members);
         let members = members.map(|member| member.map(GroupMember::unpacked));
         let mut distinct = records.keys;
-        let mut comparison = near.as_ref().map(|near| Comparison { not_compared: near.not_compared(), unseen: 0 });
+        let mut comparison = near.as_ref().map(|near| Comparison { not_compared: near.not_compared(), uncompared: 0 });
         let stats = choose(members, |decision| {
             distinct -= u64::from(decision.is_removed());
             if let Some(comparison) = &mut comparison {
-                let is_unseen = decision.verdict == LineVerdict::Removed { survivor: None };
-                comparison.unseen += u64::from(is_unseen);
+                let is_uncompared = decision.verdict == LineVerdict::Removed { survivor: None };
+                comparison.uncompared += u64::from(is_uncompared);
             }
             sorter.push(decision)
         })?;

@@ -11,17 +11,17 @@ fn refused() -> Error {
     Error::Shared(format!("this build has no client of Redis and Valkey servers; build it with `{build}`"))
 }
 
-/// Runs `bloomline redis`.
+/// Refuses `bloomline redis`.
 pub fn run(_: &RedisOptions) -> Result<u8, Error> {
     Err(refused())
 }
 
-/// Opens the filter in the options, if they have one.
+/// Refuses options that name a filter on a server.
 pub fn open(options: &SharedOptions) -> Result<Option<RemoteSet>, Error> {
     options.server.redis.as_ref().map_or(Ok(None), |_| Err(refused()))
 }
 
-/// Opens the set of a command that inserts keys.
+/// Refuses to insert keys into a filter on a server.
 pub fn open_set(
     _: &SizeOptions,
     _: &SharedWriteOptions,

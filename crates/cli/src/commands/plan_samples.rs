@@ -1,8 +1,8 @@
 //! `bloomline plan --text`: the grams of a corpus, and the samples of them that fit into memory.
 
 use crate::commands::plan::format_rate;
-use crate::commands::run::sampling::MAX_CHOSEN;
-use crate::options::PlanOptions;
+use crate::commands::run::sampling::REPORTED_GRAMS;
+use crate::options::{MAX_SAMPLE, PlanOptions};
 use crate::seen::local_set::LocalSet;
 use crate::steps::documents::rule::sampled_grams;
 use crate::system::error::Error;
@@ -16,9 +16,6 @@ const RATE: f64 = 0.01;
 /// The largest sample of a plan without a memory.
 const MAX_SHOWN: u32 = 64;
 
-/// The grams of the new unit whose removal rate is shown.
-const GRAMS: usize = 20;
-
 /// A sample of the grams of a corpus.
 struct PlannedSample {
     sample: u32,
@@ -31,12 +28,12 @@ struct PlannedSample {
 pub fn report(options: &PlanOptions) -> Result<String, Error> {
     let (bytes, fpr) = (options.text.unwrap_or_default(), options.fpr.unwrap_or(RATE));
     let mut samples = Vec::new();
-    for exponent in 0..=MAX_CHOSEN.ilog2() {
+    for exponent in 0..=MAX_SAMPLE.ilog2() {
         let mut rules = Rules::default();
         rules.sample = 1 << exponent;
         let grams = sampled_grams(rules.unit, 0, bytes, rules.sample).max(1);
         let memory = LocalSet::plan_estimated(grams, fpr)?.memory_bytes();
-        let removal_rate = new_unit_removal_rate(&rules, GRAMS, fpr);
+        let removal_rate = new_unit_removal_rate(&rules, REPORTED_GRAMS, fpr);
         samples.push(PlannedSample { sample: rules.sample, grams, memory, removal_rate });
         if options.memory.map_or(rules.sample >= MAX_SHOWN, |available| memory <= available) {
             break;
@@ -45,7 +42,7 @@ pub fn report(options: &PlanOptions) -> Result<String, Error> {
     let last = &samples[samples.len() - 1];
     if let Some(available) = options.memory.filter(|available| last.memory > *available) {
         return Err(Error::new(format!(
-            "{} are too small for {} bytes of text: at a false-positive rate of {}, even one of {MAX_CHOSEN} grams, and at least two of \
+            "{} are too small for {} bytes of text: at a false-positive rate of {}, even one of {MAX_SAMPLE} grams, and at least two of \
              each paragraph, take {}; give more memory or a higher rate",
             readable_size(available),
             readable_count(bytes as f64),
@@ -56,7 +53,8 @@ pub fn report(options: &PlanOptions) -> Result<String, Error> {
     if options.json {
         return Ok(Value::from_iter(samples.iter().map(|sample| sample.json(fpr))).to_string());
     }
-    let head = ["sample", "grams", "memory", "new units of 20 grams removed"].map(str::to_owned).to_vec();
+    let removed = format!("new units of {REPORTED_GRAMS} grams removed");
+    let head = ["sample", "grams", "memory", &removed].map(str::to_owned).to_vec();
     let rows: Vec<_> = [head].into_iter().chain(samples.iter().map(PlannedSample::row)).collect();
     let mut text = table(&rows);
     if let Some(available) = options.memory {

@@ -94,9 +94,9 @@ fn document_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions
 fn group_figures(figures: &mut Figures, stats: &RunStats, print: PrintOptions, repeated: Option<u64>) {
     document_figures(figures, stats, print, "repeated", repeated.unwrap_or(0));
     if let Some(FirstReading { disk_bytes, comparison, .. }) = stats.first {
-        if let Some(Comparison { not_compared, unseen }) = comparison {
+        if let Some(Comparison { not_compared, uncompared }) = comparison {
             figures.figure("pairs not compared", "pairs_not_compared", not_compared);
-            figures.unless_zero("removed without comparison", "removed_without_comparison", unseen);
+            figures.unless_zero("removed without comparison", "removed_without_comparison", uncompared);
         }
         figures.row_and_field("records on disk", readable_size(disk_bytes as usize), "disk_bytes", disk_bytes);
     }

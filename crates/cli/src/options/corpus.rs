@@ -17,7 +17,7 @@ use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 /// The largest N of `--sample N`.
-const MAX_SAMPLE: i64 = 1 << 16;
+pub const MAX_SAMPLE: u32 = 1 << 16;
 
 /// Options of `bloomline corpus`.
 #[derive(Args)]
@@ -81,7 +81,7 @@ pub struct CorpusOptions {
     ///
     /// The filter takes a fraction of the memory, and some units are decided otherwise. A state records N, and continues with the
     /// same or a larger one. With -m, the smallest N is the default for which the grams fit.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SAMPLE), help_heading = "Duplicates")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_SAMPLE.into()), help_heading = "Duplicates")]
     pub sample: Option<u32>,
 
     /// Drop a document if the share of all its grams passes the threshold
@@ -192,8 +192,8 @@ pub struct CorpusOptions {
 
     /// Find a short text of --against only with its answer, such as /answer.
     ///
-    /// The answer is a string or a number at POINTER, a JSON pointer or the name of a column. It must occur within 32 words before or after a text that is shorter than a
-    /// gram. A text without an answer is found by itself.
+    /// The answer is a string or a number at POINTER, a JSON pointer or the name of a column. It must occur within 32 words before or
+    /// after a text that is shorter than a gram. A text without an answer is found by itself.
     #[arg(long, value_name = "POINTER", value_parser = parse_value_pointer, help_heading = "Duplicates")]
     pub answer: Option<Pointer>,
 

@@ -79,9 +79,12 @@ pub enum WhenFull {
     Grow,
 }
 
+/// The heading of the options of filters on servers.
+const SHARED: &str = if cfg!(feature = "redis") { "Shared filter" } else { "Shared filter (not in this build)" };
+
 /// The connection to a server.
 #[derive(Args)]
-#[command(next_help_heading = "Shared filter")]
+#[command(next_help_heading = SHARED)]
 pub struct ServerOptions {
     /// The Redis or Valkey server or cluster that has the filter.
     ///
@@ -121,7 +124,7 @@ impl ServerOptions {
 
 /// A filter on a server.
 #[derive(Args)]
-#[command(next_help_heading = "Shared filter")]
+#[command(next_help_heading = SHARED)]
 pub struct SharedOptions {
     #[command(flatten)]
     pub server: ServerOptions,
@@ -133,7 +136,7 @@ pub struct SharedOptions {
 
 /// Further options of a filter on a server, for the commands that write to it.
 #[derive(Args)]
-#[command(next_help_heading = "Shared filter")]
+#[command(next_help_heading = SHARED)]
 pub struct SharedWriteOptions {
     /// Forget a line this long after it was printed, such as 30d.
     ///

@@ -15,7 +15,7 @@ mod sets;
 mod value_conflicts;
 pub mod values;
 
-pub use corpus::CorpusOptions;
+pub use corpus::{CorpusOptions, MAX_SAMPLE};
 pub use dedup::{DedupOptions, RunOptions};
 #[cfg(feature = "redis")]
 pub use filter::ServerOptions;
@@ -137,7 +137,8 @@ pub enum Command {
     /// The classic filter, whose bits are spread over all of the memory, is shown for comparison.
     #[command(after_long_help = CODES)]
     Plan(PlanOptions),
-    /// Manage filters that are shared through a Redis or Valkey server.
+    #[cfg_attr(feature = "redis", doc = "Manage filters that are shared through a Redis or Valkey server.")]
+    #[cfg_attr(not(feature = "redis"), doc = "Manage filters on a Redis or Valkey server (not in this build).")]
     ///
     /// --redis, --name and the options for the connection are those of `dedup` and `check`.
     #[command(after_long_help = CODES)]

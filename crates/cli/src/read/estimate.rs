@@ -4,7 +4,7 @@ use crate::read::coding::Coding;
 use crate::read::contents::{self, FileSource};
 use crate::read::format_of;
 use crate::read::inputs::Input;
-use crate::read::repeats::Repeats;
+use crate::read::line_sample::LineSample;
 use crate::system::error::{Error, remedy};
 use crate::system::positioned::read_at;
 use std::fs::File;
@@ -44,31 +44,31 @@ pub trait SampleUnit {
     /// Counts the keys in a piece of a file whose lines end with `end`. `first` and `last` are set at the start and the end of the file.
     fn count(&self, piece: &[u8], end: u8, first: bool, last: bool) -> f64;
 
-    /// Adds the keys that a window has as a whole, if whole windows are comparable.
-    fn add_repeats(&self, _window: &[u8], _end: u8, _repeats: &mut Repeats) {}
+    /// Adds the whole lines of a window to a sample, if the keys are lines.
+    fn add_lines(&self, _window: &[u8], _end: u8, _lines: &mut LineSample) {}
 }
 
 /// Lines and rows, each with a key.
 pub struct LineUnit;
 
-/// An estimate of the lines or keys of inputs.
+/// An estimate of the number of lines or keys of inputs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// An upper bound, almost surely, of their number; seldom much too high.
+    /// An upper bound, almost surely; seldom much too high.
     pub lines: u64,
-    /// The number of distinct ones, if the samples can tell; rather too low than too high.
+    /// The number of distinct ones, if the samples show it; rather too low than too high.
     pub distinct: Option<u64>,
 }
 
-/// Returns an estimate of the lines or keys in all inputs, or the name of an input that cannot be sampled. `end` ends a line. The rest of a compressed file is assumed to be like its start. With `go_on`,
-/// unreadable files count 0.
+/// Returns an estimate of the lines or keys in all inputs, or the name of an input that cannot be sampled. `end` ends a line. The rest
+/// of a compressed file is assumed to be like its start. With `go_on`, unreadable files count 0.
 pub fn estimate_inputs(
     inputs: &[Input],
     end: u8,
     sampled: &dyn SampleUnit,
     go_on: bool,
 ) -> Result<Result<Estimate, String>, Error> {
-    let mut repeats = Repeats::new();
+    let mut sample = LineSample::new();
     let compressed = inputs.iter().filter(|input| input.is_compressed()).count();
     let mut tables = 0;
     let plain = inputs.iter().filter(|input| !input.is_compressed() && !input.is_table).count();
@@ -96,7 +96,7 @@ pub fn estimate_inputs(
                 }
             }
         } else if plain.wants(size) {
-            match input.with_file(|file| keys(file, end, sampled, go_on, &mut repeats)) {
+            match input.with_file(|file| keys(file, end, sampled, go_on, &mut sample)) {
                 Ok(Some(keys)) => plain.add(size, keys),
                 // Compressed standard input.
                 Ok(None) => return Ok(Err(input.origin.name().to_owned())),
@@ -107,7 +107,7 @@ pub fn estimate_inputs(
     }
     let lines = (plain.keys() + compressed.keys() + tables).max(1);
     // Of compressed files only the starts are seen, and of tables nothing.
-    let share = if compressed.all + tables > 0 { None } else { repeats.distinct_share(plain.all) };
+    let share = if compressed.all + tables > 0 { None } else { sample.distinct_share(plain.all) };
     Ok(Ok(Estimate { lines, distinct: share.map(|share| (lines as f64 * share) as u64 + 1) }))
 }
 
@@ -169,10 +169,10 @@ impl SampleUnit for LineUnit {
         memchr::memchr_iter(end, piece).count() as f64 + f64::from(open)
     }
 
-    fn add_repeats(&self, window: &[u8], end: u8, repeats: &mut Repeats) {
+    fn add_lines(&self, window: &[u8], end: u8, lines: &mut LineSample) {
         let mut ends = memchr::memchr_iter(end, window);
         let Some(mut start) = ends.next() else { return };
-        repeats.add(ends.map(|end| &window[mem::replace(&mut start, end) + 1..end]));
+        lines.add(ends.map(|end| &window[mem::replace(&mut start, end) + 1..end]));
     }
 }
 
@@ -183,7 +183,7 @@ fn keys(
     end: u8,
     sampled: &dyn SampleUnit,
     go_on: bool,
-    repeats: &mut Repeats,
+    lines: &mut LineSample,
 ) -> io::Result<Option<u64>> {
     let start = file.stream_position()?;
     let size = file.metadata()?.len().saturating_sub(start);
@@ -195,8 +195,8 @@ fn keys(
     let mut buffer = vec![0; whole.min(size.max(WINDOW as u64) as usize)];
     if size <= whole as u64 {
         let length = read_at(file, &mut buffer, start)?;
-        repeats.bytes += length as u64;
-        buffer[..length].chunks(WINDOW).for_each(|window| sampled.add_repeats(window, end, repeats));
+        lines.bytes += length as u64;
+        buffer[..length].chunks(WINDOW).for_each(|window| sampled.add_lines(window, end, lines));
         return Ok(Some(sampled.count(&buffer[..length], end, true, true) as u64));
     }
     let window = sampled.window();
@@ -213,8 +213,8 @@ fn keys(
         };
         seen += length;
         found += sampled.count(&window[..length], end, i == 0, false);
-        repeats.bytes += length as u64;
-        sampled.add_repeats(&window[..length], end, repeats);
+        lines.bytes += length as u64;
+        sampled.add_lines(&window[..length], end, lines);
     }
     Ok(Some(extrapolated(found as u64, seen as u64, size)))
 }

@@ -3,7 +3,7 @@
 use crate::read::glob::{self, Glob};
 use crate::system::error::Error;
 use crate::system::files::{self, NamedFile};
-use crate::system::platform;
+use crate::system::{platform, standard};
 use std::collections::HashSet;
 use std::fs;
 use std::io::{self, Read};
@@ -106,7 +106,7 @@ impl NamedPaths<'_> {
         let name = files::input_name(list);
         let mut bytes = Vec::new();
         let read = if files::is_standard(list) {
-            io::stdin().lock().read_to_end(&mut bytes).map(drop)
+            standard::input().and_then(|_| io::stdin().lock().read_to_end(&mut bytes).map(drop))
         } else {
             fs::read(list).map(|read| bytes = read)
         };

@@ -8,7 +8,7 @@ use crate::read::header::ExpectedHeader;
 use crate::system::error::Error;
 use crate::system::file_status::{FileKind, FileStatus};
 use crate::system::files::{self, FileVersion, NamedFile};
-use crate::system::{pipe, platform};
+use crate::system::{pipe, platform, standard};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
@@ -145,7 +145,7 @@ impl Input {
     fn check(path: PathBuf, line_end: Option<u8>, read: &Arc<AtomicU64>) -> Result<Self, Error> {
         let stdin = files::is_standard(&path);
         let open = || {
-            let file = if stdin { platform::duplicate(io::stdin())? } else { File::open(&path)? };
+            let file = if stdin { standard::input()? } else { File::open(&path)? };
             let status = FileStatus::from_file(&file)?;
             if status.kind == FileKind::Folder {
                 return Err(io::ErrorKind::IsADirectory.into());

@@ -16,13 +16,13 @@ pub mod header;
 pub mod hints;
 pub mod inputs;
 pub mod keys;
+pub mod line_sample;
 mod lz4;
 pub mod members;
 #[cfg(feature = "parquet")]
 mod parquet;
 pub mod position;
 pub mod projection;
-pub mod repeats;
 pub mod skip;
 pub mod split;
 pub mod table;

@@ -7,7 +7,7 @@ const FIRST_POINT: u64 = 1 << 10;
 pub struct Forecast {
     /// The keys of all inputs together, if they can be estimated.
     lines: Option<u64>,
-    /// The distinct ones of them by a sample of the inputs, if it has any.
+    /// The number of distinct keys by a sample of the inputs, if it shows that.
     sampled: Option<u64>,
     /// Keys that were offered.
     offered: u64,
@@ -43,7 +43,7 @@ impl Forecast {
         self.sampled
     }
 
-    /// Returns the distinct keys at the end, if `distinct` are known by now. `None` if the end is unknown, or was reached.
+    /// Returns the number of distinct keys at the end, if there were `distinct` so far. `None` if the end is unknown, or was reached.
     ///
     /// By Heaps' law, the number grows like a power of the number of offered keys. Without repeats the power is 1.
     pub fn total(&self, distinct: u64) -> Option<u64> {
@@ -78,7 +78,7 @@ mod tests {
     fn curves_are_continued() {
         let lines = 10_000_000;
         for part in [10_000, 200_000, 3_000_000] {
-            // All different, every second one, and none any more.
+            // All differ, every second one differs, and only the first 1000 do.
             assert_eq!(after(part, lines, |n| n), lines as f64);
             assert!((after(part, lines, |n| n / 2) / 5e6 - 1.0).abs() < 1e-6);
             assert_eq!(after(part, lines, |n| n.min(1000)), 1000.0);

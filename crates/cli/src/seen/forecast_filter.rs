@@ -104,7 +104,7 @@ struct Period {
 }
 
 impl ForecastFilter {
-    /// Creates an empty set that keeps this rate, for keys whose number may be known, and the number of distinct ones among them.
+    /// Creates an empty set that keeps this rate, for so many lines, `sampled` of them distinct by a sample, as far as they are known.
     pub fn new(lines: Option<u64>, sampled: Option<u64>, rate: f64, seed: u64, key_name: &str) -> Self {
         let is_sure = |(sampled, lines): (u64, u64)| sampled > 2 * KEPT && sampled as f64 >= NEARLY_ALL * lines as f64;
         Self {
@@ -124,7 +124,7 @@ impl ForecastFilter {
         }
     }
 
-    /// Fails if the rate is too low to leave shares for the filters of this number of keys.
+    /// Returns an error if the rate is too low to be divided among the filters for this number of keys.
     pub fn check(lines: Option<u64>, rate: f64) -> Result<(), BuildError> {
         let (first, next) =
             if lines.is_some() { (FIRST_SHARE, NEXT_SHARE) } else { (PIPE_FIRST_SHARE, PIPE_NEXT_SHARE) };
@@ -167,7 +167,7 @@ impl ForecastFilter {
         &mut self.stages[last]
     }
 
-    /// Inserts hashes in order; `new[i]` is `true` if hash i was new. Returns the number of new ones.
+    /// Inserts hashes in order, and sets `new[i]` to `true` if hash i was new. Returns the number of new ones.
     pub fn insert_hashes(&mut self, hashes: &[u64], new: &mut [bool]) -> Result<usize, BuildError> {
         let (mut done, mut count) = (0, 0);
         while done < hashes.len() {
@@ -405,7 +405,7 @@ fn insert_absent(full: &[BloomFilter], last: &mut BloomFilter, hashes: &[u64], n
     inserted
 }
 
-/// Inserts hashes whatever they are.
+/// Inserts hashes, new or not.
 fn insert_all(stage: &mut BloomFilter, hashes: &[u64]) {
     let mut new = [false; BATCH];
     hashes.chunks(BATCH).for_each(|hashes| _ = stage.insert_hashes(hashes, &mut new[..hashes.len()]));

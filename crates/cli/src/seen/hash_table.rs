@@ -29,7 +29,8 @@ impl HashTable {
         self.len + usize::from(self.has_zero)
     }
 
-    /// Inserts hashes in order, until the set has `limit` ones. `new[i]` is `true` if hash i was new. Returns how many are done.
+    /// Inserts hashes in order until the set has `limit` hashes, and sets `new[i]` to `true` if hash i was new. Returns the number of
+    /// hashes that were processed.
     pub fn insert(&mut self, hashes: &[u64], new: &mut [bool], limit: usize) -> usize {
         for (i, (&hash, new)) in hashes.iter().zip(new).enumerate() {
             if i % PREFETCH_DISTANCE == 0 {
@@ -115,6 +116,8 @@ mod tests {
     use std::collections::HashSet;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         #[test]
         fn tables_match_a_hash_set(
             keys in prop::collection::vec(prop_oneof![0..3000_u64, u64::MAX - 900..=u64::MAX, any::<u64>()], 0..4000),

@@ -156,12 +156,12 @@ impl LocalSet {
         self.stages().last().map_or("", BloomFilter::key_name)
     }
 
-    /// Changes the name of the keys.
+    /// Changes the name of the keys of a set that was loaded.
     pub fn set_key_name(&mut self, name: &str) -> Result<(), BuildError> {
         match (&mut self.first, &mut self.more) {
             (_, Some(more)) => more.set_key_name(name),
             (Some(first), None) => first.filter.set_key_name(name),
-            (None, None) => Ok(()),
+            (None, None) => unreachable!("a file has a filter"),
         }
     }
 

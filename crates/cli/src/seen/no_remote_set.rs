@@ -1,4 +1,4 @@
-//! The filter on a server, in a build without a client: there are no values of it.
+//! The filter on a server, in a build without a client: a type without values.
 
 use crate::seen::counts::LineCounts;
 use crate::system::error::Error;

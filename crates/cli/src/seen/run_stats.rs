@@ -211,7 +211,7 @@ pub struct Comparison {
     /// An upper bound of the pairs of kept documents with a common band that were not compared.
     pub not_compared: u64,
     /// Documents that were removed without comparison, because an earlier run had one of their bands.
-    pub unseen: u64,
+    pub uncompared: u64,
 }
 
 /// The limit at which a filter of a fixed size is full, and the reaction to it.

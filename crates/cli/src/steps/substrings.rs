@@ -1,4 +1,4 @@
-//! Steps that find runs of words that occurred before: the first reading collects candidates, and the others decide.
+//! Steps that find runs of words that occurred before: the first reading collects candidates, and later readings decide.
 
 use crate::run::lines::Lines;
 use crate::run::step::{RunConfig, Step};
@@ -116,7 +116,7 @@ impl PartProgress {
         Self { repeats: None, windows: 0, input: None, starts, found }
     }
 
-    /// Goes to the place of the next documents, which are of this input.
+    /// Moves to the next documents, which are of this input.
     fn enter(&mut self, input: usize) {
         if self.input != Some(input) {
             self.input = Some(input);

@@ -2,7 +2,7 @@
 
 use crate::system::error::Error;
 use crate::system::file_status::{FileId, FileKind, FileStatus};
-use crate::system::platform;
+use crate::system::{platform, standard};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -51,7 +51,7 @@ impl NamedFile {
 
     /// Describes a file that is opened later and may not exist; "-" is standard input.
     pub fn from_path(path: &Path) -> Self {
-        let standard = || FileStatus::from_file(&platform::duplicate(io::stdin())?);
+        let standard = || FileStatus::from_file(&standard::input()?);
         if let Ok(status) = if is_standard(path) { standard() } else { FileStatus::from_path(path) } {
             return Self::new(input_name(path), &status);
         }

@@ -8,6 +8,7 @@ pub mod files;
 pub mod pipe;
 pub mod platform;
 pub mod positioned;
+pub mod standard;
 pub mod temp_files;
 pub mod u64_file;
 pub mod unpoisoned;

@@ -8,32 +8,13 @@ use crate::system::error::Error;
 use crate::system::file_lock::try_lock;
 use crate::system::file_status::FileStatus;
 use crate::system::files::{self, NamedFile, cannot_write};
-use crate::system::platform;
 use crate::system::write_watchdog::WatchedFile;
+use crate::system::{platform, standard};
 use crate::write::atomic_file::{AtomicFile, PUBLIC};
 use crate::write::output::Output;
 use std::fs::File;
 use std::io::{self, IsTerminal, Seek};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-/// True if standard output was closed at the start. Relaxed: it is set before there are threads.
-static CLOSED: AtomicBool = AtomicBool::new(false);
-
-/// Records whether standard output is closed.
-pub fn check_standard() {
-    if platform::duplicate(io::stdout()).is_err() {
-        CLOSED.store(true, Relaxed);
-    }
-}
-
-/// Opens standard output, unless it is closed.
-fn standard() -> io::Result<File> {
-    if CLOSED.load(Relaxed) {
-        return Err(io::Error::from_raw_os_error(platform::CLOSED));
-    }
-    platform::duplicate(io::stdout())
-}
 
 /// A file or standard output that may be written to. Nothing is created or changed before [`start`](Self::start).
 pub struct OutputTarget {
@@ -63,7 +44,7 @@ impl OutputTarget {
         let name = path.map_or_else(|| "standard output".to_owned(), files::name);
         let compression = Compression::for_output(path, compression)?;
         let file = match path {
-            None => Some(standard().map_err(cannot_write(&name))?),
+            None => Some(standard::output().map_err(cannot_write(&name))?),
             Some(path) => match platform::writer(PUBLIC).open(path) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     files::check_folder(files::folder(path), &name)?;

@@ -462,9 +462,11 @@ fn invalid_outputs_are_refused_before_reading() {
     }
     assert!(!bench.path("new").exists());
     if Path::new("/dev/full").exists() {
-        let full = File::options().write(true).open("/dev/full").unwrap();
-        let message = expect_refusal(bench.command("info f").stdout(full).output().unwrap());
-        assert_contains_all(&message, &["write to standard output", "No space left"]);
+        for line in ["info f", "--help"] {
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let message = expect_refusal(bench.command(line).stdout(full).output().unwrap());
+            assert_contains_all(&message, &["write to standard output", "No space left"]);
+        }
     } else {
         report_skipped("no /dev/full here");
     }

@@ -540,6 +540,23 @@ fn line_counts_of_compressed_inputs_are_estimated() {
     assert_eq!(bench.run("dedup torn.gz").status.code(), Some(2));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_closed_input_is_an_error() {
+    let bench = Bench::new(&[("a", b"a\nb\n")]);
+    bench.run_ok("build -n 10 -o f a");
+    let closed = |line: &str| {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", &format!("exec \"$0\" {line} <&-"), env!("CARGO_BIN_EXE_bloomline")]);
+        shell.current_dir(bench.0.path()).output().unwrap()
+    };
+    for line in ["dedup", "dedup a -", "dedup --files-from -", "check -v -s f", "not-in a", "build -o new"] {
+        assert_contains_all(&expect_refusal(closed(line)), &["cannot open standard input", "Bad file descriptor"]);
+    }
+    assert!(!bench.path("new").exists());
+    assert_eq!(expect_success(closed("dedup a")), b"a\nb\n");
+}
+
 #[test]
 fn standard_input_can_be_a_pipe_or_a_file() {
     let input = large();

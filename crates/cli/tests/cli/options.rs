@@ -114,6 +114,15 @@ fn help_and_manual_list_the_exit_codes() {
     }
 }
 
+#[test]
+fn help_says_that_a_build_has_no_client_of_servers() {
+    let bench = Bench::new(&[]);
+    for line in ["--help", "dedup --help", "check -h", "redis --help", "redis list --help"] {
+        let help = bench.run_ok(line);
+        assert_eq!(help.contains("not in this build"), cfg!(not(feature = "redis")), "{help}");
+    }
+}
+
 /// The short help fits on a screen, with examples and one line for each common option.
 #[test]
 fn short_and_long_help_differ() {

@@ -340,7 +340,9 @@ fn a_closed_output_is_an_error() {
         shell.args(["-c", &format!("exec \"$0\" {line} >&-"), env!("CARGO_BIN_EXE_bloomline")]);
         shell.current_dir(bench.0.path()).output().unwrap()
     };
-    for line in ["dedup --state s a", "dedup -o o --dupes - a", "check -s f a", "info f", "plan --table"] {
+    for line in
+        ["dedup --state s a", "dedup -o o --dupes - a", "check -s f a", "info f", "plan --table", "--help", "--version"]
+    {
         assert_contains_all(&expect_refusal(closed(line)), &["cannot open standard output", "Bad file descriptor"]);
     }
     assert!(!bench.path("s").exists() && !bench.path("s.resume").exists());

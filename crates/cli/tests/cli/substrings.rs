@@ -10,6 +10,7 @@ use bloomline_text::words;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::Read;
+use std::time::UNIX_EPOCH;
 
 /// The number of words of a window.
 const N: usize = 6;
@@ -280,6 +281,19 @@ fn a_killed_run_starts_again() {
 }
 
 #[test]
+fn an_input_that_changes_is_an_error() {
+    let input = lines(&corpus(9, 4000));
+    for earlier in ["", " --earlier earlier"] {
+        let bench = Bench::new(&[("a", input.as_bytes()), ("earlier", b"")]);
+        let mut child = bench.command(&format!("corpus --substrings 6{earlier} a")).spawn().unwrap();
+        // The last reading waits for a reader of its output.
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        File::options().write(true).open(bench.path("a")).unwrap().set_modified(UNIX_EPOCH).unwrap();
+        assert_contains_all(&expect_failure(&child.wait_with_output().unwrap()), &["an input changed"]);
+    }
+}
+
+#[test]
 fn files_are_replaced_as_in_one_run() {
     let all = corpus(8, 900);
     let [a, b, c] = [0, 300, 600].map(|start| lines_from(start, &all[start..start + 300]));
@@ -307,7 +321,7 @@ fn files_are_replaced_as_in_one_run() {
         [("--substrings 7 --in-place d", "other options"), ("--substrings 6 --in-place d/a d/c", "other inputs")]
     {
         let error = bench.run_err(&format!("corpus {other}"));
-        assert_contains_all(&error, &["cannot continue", part, ".bloomline-substrings.part"]);
+        assert_contains_all(&error, &["cannot continue", part, ".bloomline-.part"]);
     }
     bench.run_ok("corpus --substrings 6 --in-place d");
     assert_eq!([bench.read("d/a"), gunzip(&bench.read("d/b.gz")), bench.read("d/c")].concat(), replaced);

@@ -1,4 +1,4 @@
-//! Permits: the right of a client to claim this many keys in a stage. The server counts them in the stage's first shard, so that no
+//! Permits: the right of a client to claim a number of keys in a stage. The server counts them in the stage's first shard, so that no
 //! stage has more keys than it was sized for.
 
 use super::{KnownStage, Result, StageChain};

@@ -13,7 +13,7 @@ impl Form {
     }
 
     pub(crate) fn apply_traced<'a>(&self, _: &str, _: &'a mut FormScratch) -> (&'a str, &'a [Piece]) {
-        ("", &[])
+        unreachable!("a form without options is plain")
     }
 
     pub(crate) fn for_words(self) -> Self {

@@ -194,10 +194,10 @@ impl Survivors {
     /// of a document to a vector: of this one, and of survivors. A document without a survivor in its buckets is kept, and its set
     /// is not read.
     ///
-    /// O(b log b + e + c n) for b buckets, e survivors that are examined, and c that are compared, with n grams each.
+    /// O(b log b + e + c n) for b buckets, e examined survivors and c compared ones, with n grams each.
     ///
     /// # Errors
-    /// Errors of `read`. The document then is not a survivor.
+    /// Errors of `read`. The document is then not a survivor.
     ///
     /// # Panics
     /// If 2³² documents are decided, survivors are in 2³² buckets together, or their sketches take 32 GiB.
@@ -226,7 +226,8 @@ impl Survivors {
             self.other.clear();
             read(survivor, &mut self.other)?;
             let common = common(&self.own, &self.other);
-            if let Some((similarity, containment)) = self.is_duplicate(common, self.own.len(), self.other.len()) {
+            if let Some((similarity, containment)) = self.shares_if_duplicate(common, self.own.len(), self.other.len())
+            {
                 return Ok(Some(Removal { survivor, similarity, containment }));
             }
         }
@@ -263,8 +264,9 @@ impl Survivors {
         self.not_compared
     }
 
-    /// Returns the similarity and the containment of a document with a survivor if it is to be removed because of that one.
-    fn is_duplicate(&self, common: usize, own: usize, other: usize) -> Option<(f64, f64)> {
+    /// Returns the similarity and the containment of a document, from the sizes of its set, of a survivor's set and of their
+    /// intersection. Returns `None` if they do not remove the document.
+    fn shares_if_duplicate(&self, common: usize, own: usize, other: usize) -> Option<(f64, f64)> {
         let similarity = super::share(common, own + other - common);
         let containment = super::share(common, own);
         (similarity >= self.similarity && containment >= self.contained).then_some((similarity, containment))
@@ -315,12 +317,12 @@ impl Survivors {
             }
             let Survivor { size, sketch, .. } = self.survivors[survivor];
             let (a, b) = (self.own.len(), size as usize);
-            if self.is_duplicate(a.min(b), a, b).is_none() {
+            if self.shares_if_duplicate(a.min(b), a, b).is_none() {
                 return false;
             }
             let difference =
                 sketch::difference(&self.own_sketch, &self.sketches[sketch as usize..][..sketch::words(b)]);
-            let found = self.is_duplicate(a.min(b).min((a + b - difference) / 2), a, b);
+            let found = self.shares_if_duplicate(a.min(b).min((a + b - difference) / 2), a, b);
             *bound = found.map_or(0.0, |(similarity, _)| similarity);
             found.is_some()
         });

@@ -36,7 +36,7 @@ impl Table {
         table
     }
 
-    /// Hashes of words and grams are random in their high bits.
+    /// Returns the bit of a hash: its high bits, because these are random in hashes of words and grams.
     fn bit(&self, hash: u64) -> usize {
         (hash >> self.shift) as usize
     }

@@ -3,19 +3,21 @@
 //!
 //! The file consists of a line of JSON, a bit for each run of words, and a checksum.
 
+use crate::read::coding::Coding;
+use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::system::error::Error;
 use crate::system::files::{self, FileVersion, cannot_write, name, whole};
 use crate::system::platform;
+use crate::write::atomic_file::AtomicFile;
 use bloomline::KeyHasher;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// The name of the file, which is hidden as unfinished contents are.
-const NAME: &str = ".bloomline-substrings.part";
-const UNFINISHED: &str = ".bloomline-substrings-.part";
+/// The name of the file, which is hidden as unfinished contents are. Theirs have the name of an input between the dash and the dot.
+const NAME: &str = ".bloomline-.part";
 
 /// The length of the checksum.
 const CHECKSUM: usize = 8;
@@ -71,11 +73,13 @@ impl Decided {
             bytes.push(b'\n');
             bytes.extend(self.found.iter().flat_map(|word| word.to_le_bytes()));
             bytes.extend(KeyHasher::new(0).bytes(&bytes).to_le_bytes());
-            let unfinished = folder.join(UNFINISHED);
-            let mut file = File::create(&unfinished)?;
+            let target = AtomicFile::hidden(path.to_owned(), Compression::new(Coding::Plain));
+            files::remove(&target.part)?;
+            let mut file = target.open(false)?;
             file.write_all(&bytes)?;
             file.sync_all()?;
-            platform::rename(&unfinished, path)?;
+            drop(file);
+            target.commit()?;
             platform::sync_folder(folder)
         };
         write().map_err(cannot_write(&name(path)))

@@ -29,7 +29,8 @@ use std::sync::{Arc, Mutex};
 pub(super) type SecondPass = (Inputs, Arc<dyn Step>, SharedSeenKeys, RunStats);
 
 impl Plan {
-    /// Reads the inputs for the first time, after the inputs that are only read, finds groups and writes the reports. Fails with the reason if nothing is to be printed.
+    /// Reads the inputs for the first time, after the inputs that are only read, finds groups and writes the reports. Fails with the
+    /// reason if nothing is to be printed.
     pub(super) fn group(
         &self,
         group_request: &GroupRequest,

@@ -1,8 +1,8 @@
-//! The sample of grams that a run compares: the one that was asked for, that of a filter, or the one for which the memory is enough.
+//! The sample of grams that a run compares: of the options, of a filter, or the finest one that fits into the memory.
 
 use crate::commands::run::plan::{KeySource, Keys, Plan};
 use crate::commands::sizing::NewSet;
-use crate::options::WhenFull;
+use crate::options::{MAX_SAMPLE, WhenFull};
 use crate::read::estimate::estimate_inputs;
 use crate::read::inputs::Input;
 use crate::read::skip::OnError;
@@ -14,11 +14,11 @@ use crate::terminal::messages::print_message;
 use bloomline_text::new_unit_removal_rate;
 use std::path::Path;
 
-/// The largest sample that a run chooses by itself is one of so many grams.
-pub const MAX_CHOSEN: u32 = 1 << 16;
+/// The grams of the new unit whose removal rate is reported.
+pub const REPORTED_GRAMS: usize = 20;
 
-/// Loads the filter of a run. Its sample of grams becomes that of the run, unless a larger number is asked for, which the filter then
-/// records.
+/// Loads the filter of a run. The run takes the sample of grams that the filter records, unless the options ask for a coarser one, which
+/// the filter then records.
 pub(super) fn load(path: &Path, keys: &mut Keys) -> Result<KeySet, Error> {
     let rule = match &mut keys.what {
         KeySource::Document(rule) if rule.has_grams() => rule,
@@ -44,8 +44,8 @@ pub(super) fn load(path: &Path, keys: &mut Keys) -> Result<KeySet, Error> {
 }
 
 impl Plan {
-    /// Chooses the smallest sample of the inputs' grams that the memory has room for, unless one was asked for. Without such a sample,
-    /// all are compared.
+    /// Chooses the finest sample of the inputs' grams that fits into the memory, unless the options give one. If none fits, all grams are
+    /// compared.
     pub(super) fn fit_sample(&mut self, inputs: &[Input]) -> Result<(), Error> {
         let is_state = self.state().is_some();
         let Self { keys, size, growth, reporting, reading, .. } = self;
@@ -72,7 +72,7 @@ impl Plan {
         // The inputs of a pipe are unknown.
         let Ok(all) = estimate(rule)? else { return Ok(()) };
         let mut left = all;
-        while left > room && rule.text.sample < MAX_CHOSEN {
+        while left > room && rule.text.sample < MAX_SAMPLE {
             rule.text.sample *= 2;
             left = estimate(rule)?.unwrap_or(all);
         }
@@ -84,14 +84,14 @@ impl Plan {
             let unit = rule.units();
             print_message(&format!(
                 "the inputs have about {} grams, and {} are enough for {} at a false-positive rate of {}: of each of the {unit}, one of {} \
-                 grams is compared, and at least two; of new {unit} of 20 grams, a share of {} is removed by mistake, and some whose \
+                 grams is compared, and at least two; of new {unit} of {REPORTED_GRAMS} grams, a share of {} is removed by mistake, and some whose \
                  share of seen grams is near --threshold are decided otherwise; --sample 1 compares all grams",
                 readable_count(all as f64),
                 readable_size(growth.memory.unwrap_or_default()),
                 readable_count(room as f64),
                 readable(fpr),
                 rule.text.sample,
-                readable(new_unit_removal_rate(&rule.text, 20, fpr)),
+                readable(new_unit_removal_rate(&rule.text, REPORTED_GRAMS, fpr)),
             ));
         }
         Ok(())

@@ -184,7 +184,10 @@ impl Plan {
                 found = decided.found;
             }
             let progress = PartProgress::for_decided(starts, found);
-            FindRepeats::new(reader(), &request.rules, None, progress, windows)
+            let step = FindRepeats::new(reader(), &request.rules, None, progress, windows);
+            // A run in place changes its inputs itself.
+            let versions = if request.decided_path.is_some() { Vec::new() } else { versions.clone() };
+            FindRepeats { versions, ..step }
         } else {
             part_reading(parts - 1, starts, found)
         };

@@ -81,7 +81,7 @@ impl MemTable {
         false
     }
 
-    /// True if the set has this fingerprint. Completes the table of its page if that pays.
+    /// True if the set has this fingerprint. Completes the table of its page unless it lacks only a few.
     pub fn find(&mut self, fingerprint: u128) -> bool {
         let page = page_of(fingerprint, self.page_bits);
         let Page { len, indexed } = self.pages[page];

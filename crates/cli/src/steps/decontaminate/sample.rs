@@ -31,8 +31,8 @@ struct Learner<'a> {
     bytes: usize,
 }
 
-/// Teaches phrases the texts of a sample of the inputs. If an input cannot be sampled, such as a pipe, the phrases learn nothing, and
-/// its name is returned. Inputs that cannot be read are reported when they are read as a whole.
+/// Adds a sample of the inputs to the statistics of phrases. If an input cannot be sampled, such as a pipe, returns its name and the
+/// phrases as they were. Inputs that cannot be read are reported when they are read as a whole.
 pub fn learn(
     phrases: Phrases,
     rule: &DocumentRule,
@@ -42,11 +42,11 @@ pub fn learn(
     if let Some(input) = inputs.iter().find(|input| input.size.is_none()) {
         return Ok((phrases, Some(input.origin.name().to_owned())));
     }
-    let untaught = phrases.clone();
+    let without_sample = phrases.clone();
     let bytes = FILE_BYTES.max(ALL_BYTES / inputs.len().max(1));
     let learner = Learner { rule, phrases: Mutex::new(phrases), bytes };
     if let Err(input) = estimate_inputs(inputs, end, &learner, true)? {
-        return Ok((untaught, Some(input)));
+        return Ok((without_sample, Some(input)));
     }
     let tables: Vec<&Input> = inputs.iter().filter(|input| format_of(input).is_some()).collect();
     for table in tables.iter().step_by(tables.len().div_ceil(TABLES).max(1)) {
@@ -72,7 +72,6 @@ impl Learner<'_> {
                     locked(&self.phrases).learn(text);
                 }
             });
-            bytes = bytes.max(1);
         }
         Ok(())
     }

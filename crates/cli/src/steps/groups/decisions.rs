@@ -240,7 +240,8 @@ impl DecisionSorter {
         self.0.push(decision.to_words())
     }
 
-    /// Returns all decisions about lines that the last pass reads, by ordinal. Calls `visit` with each, in the order of ordinals. `phase` gets their number.
+    /// Returns the decisions about lines that the last pass reads, by ordinal. Calls `visit` with every decision, in the order of
+    /// ordinals. `phase` gets their number.
     pub fn finish(
         self,
         ordinals: Ordinals,

@@ -441,7 +441,7 @@ impl Job {
     pub fn temporary_files(&self) -> BTreeSet<String> {
         let is_resumable = self.path(STATE).exists();
         // A run in place continues with its decisions.
-        let is_decided = |name: &String| name.contains(".bloomline-substrings");
+        let is_decided = |name: &String| name.contains(".bloomline-.");
         let stays = |name: &String| {
             is_decided(name) || is_resumable && name.ends_with(".part") && !name.contains(".bloomline-")
         };

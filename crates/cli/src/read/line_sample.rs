@@ -3,7 +3,7 @@
 use bloomline::KeyHasher;
 
 /// The whole lines of windows.
-pub struct Repeats {
+pub struct LineSample {
     hasher: KeyHasher,
     /// The bytes of all windows.
     pub bytes: u64,
@@ -13,7 +13,7 @@ pub struct Repeats {
     lines: u64,
 }
 
-impl Repeats {
+impl LineSample {
     pub fn new() -> Self {
         Self { hasher: KeyHasher::new(0), bytes: 0, hashes: Vec::new(), lines: 0 }
     }
@@ -27,11 +27,12 @@ impl Repeats {
         self.hashes.extend(window);
     }
 
-    /// Returns the share of distinct lines among all lines of inputs with so many bytes. `None` without lines.
+    /// Returns an estimate of the share of distinct lines among all lines of the inputs, which have `all_bytes` bytes. Returns `None`
+    /// without lines.
     ///
-    /// Repeats within a window are rarer or more frequent than others, so a window counts each line once. Repeats across windows follow
-    /// from the lines in one window and in two, as a lower bound in expectation: A. Chao and C.-W. Lin, "Nonparametric Lower Bounds for Species Richness and Shared
-    /// Species Richness under Sampling without Replacement", Biometrics 68(3), 2012.
+    /// A window counts each line once, because repeats within a window are rarer or more frequent than others. The lines in one window
+    /// and in two give a lower bound, in expectation, of the number of distinct lines: A. Chao and C.-W. Lin, "Nonparametric Lower
+    /// Bounds for Species Richness and Shared Species Richness under Sampling without Replacement", Biometrics 68(3), 2012.
     pub fn distinct_share(mut self, all_bytes: u64) -> Option<f64> {
         self.hashes.sort_unstable();
         let (mut once, mut twice, mut distinct) = (0.0, 0.0_f64, 0.0);
@@ -62,14 +63,14 @@ mod tests {
 
     /// Returns the share in 200 windows of 50 lines each, evenly spread over lines of ten bytes.
     fn share(lines: &[u64]) -> f64 {
-        let mut repeats = Repeats::new();
+        let mut sample = LineSample::new();
         for i in 0..200 {
             let start = i * (lines.len() - 50) / 199;
             let window: Vec<_> = lines[start..start + 50].iter().map(|line| format!("{line:09}")).collect();
-            repeats.bytes += 500;
-            repeats.add(window.iter().map(String::as_bytes));
+            sample.bytes += 500;
+            sample.add(window.iter().map(String::as_bytes));
         }
-        repeats.distinct_share(10 * lines.len() as u64).unwrap()
+        sample.distinct_share(10 * lines.len() as u64).unwrap()
     }
 
     #[test]
@@ -87,8 +88,8 @@ mod tests {
         // Next to each other, and far from each other.
         assert!((share(&(0..lines).map(|i| i / 5).collect::<Vec<_>>()) - 0.2).abs() < 0.02);
         assert!((0.001..0.0011).contains(&share(&random(1000))));
-        // Of so many random lines, this share is distinct. Lines that come once and lines that come three times look like fewer lines
-        // that come twice, so the share is low by up to a fifth. The sample has some 450 and 50 repeats. Four standard deviations are
+        // Of so many random lines, this share is distinct. Lines that occur once and lines that occur three times look like fewer lines
+        // that occur twice, so the share is low by up to a fifth. The sample has some 450 and 50 repeats. Four standard deviations are
         // 19 and 57 %.
         for (range, distinct, error) in [(100_000, 0.1, 0.19), (1_000_000, 0.632, 0.57)] {
             let share = share(&random(range)) / distinct;
