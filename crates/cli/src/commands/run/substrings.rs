@@ -16,6 +16,7 @@ use crate::steps::documents::rule::DocumentRule;
 use crate::steps::substrings::{Candidates, CollectCandidates, FindRepeats, PartProgress};
 use crate::steps::values::ValueProjection;
 use crate::system::error::{Error, Stop};
+use crate::system::file_lock::FileLock;
 use crate::system::unpoisoned::{locked, reading};
 use crate::terminal::phase::{add_passes, begin_passes};
 use bloomline::{BloomFilter, ScalableBloomFilter};
@@ -45,11 +46,13 @@ pub struct SubstringRequest {
     /// For a run in place, the file of its decisions, and those of an interrupted run, with the number of windows before each input.
     pub decided_path: Option<PathBuf>,
     decided: Cell<Option<(Decided, Vec<u64>)>>,
+    /// The lock on the folder of the decisions.
+    _lock: Option<FileLock>,
 }
 
 impl SubstringRequest {
     pub fn new(rules: Rules, memory: Option<usize>) -> Self {
-        Self { rules, memory, decided_path: None, decided: Cell::default() }
+        Self { rules, memory, decided_path: None, decided: Cell::default(), _lock: None }
     }
 
     /// Returns the part of the memory for the filter of all windows.
@@ -195,10 +198,12 @@ impl Plan {
         Ok((next_inputs, Arc::new(FindRepeats { is_last: true, ..step }), seen, stats))
     }
 
-    /// Leaves in `inputs` those that an interrupted run in place did not replace.
+    /// Leaves in `inputs` those that an interrupted run in place did not replace. Fails if another run has its decisions in the folder.
     pub(super) fn continue_in_place(&mut self, inputs: &mut Vec<Input>) -> Result<(), Error> {
-        if let Some(request) = &mut self.substring_request {
-            let path = Decided::path(inputs);
+        if let Some(request) = &mut self.substring_request
+            && let Some(path) = Decided::path(inputs)
+        {
+            request._lock = Some(Decided::lock(&path)?);
             request.decided = Cell::new(Decided::load(&path, &self.keys.description, inputs)?);
             request.decided_path = Some(path);
         }
