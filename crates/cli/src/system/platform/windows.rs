@@ -217,7 +217,8 @@ pub fn sync_folder(_folder: &Path) -> io::Result<()> {
 pub fn keep_owner_and_mode(path: &Path, of: &Path) -> io::Result<()> {
     match fs::metadata(of) {
         Ok(old) => fs::set_permissions(path, old.permissions()),
-        Err(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
