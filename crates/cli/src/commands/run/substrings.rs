@@ -1,7 +1,7 @@
 //! The readings of inputs in which repeated runs of words are found.
 
 use crate::commands::run::decided::Decided;
-use crate::commands::run::first_pass::{SecondPass, go_on, not_copied};
+use crate::commands::run::first_pass::{SecondPass, check_stop, not_copied};
 use crate::commands::run::plan::Plan;
 use crate::commands::scan::ScanOptions;
 use crate::read::inputs::{Input, Inputs};
@@ -149,7 +149,7 @@ impl Plan {
             windows: Mutex::new(0),
         });
         let (work, stop) = scan.read(inputs, collect.clone(), seen.clone(), stats)?;
-        go_on(stop)?;
+        check_stop(stop)?;
         next_inputs.measure().map_err(not_copied)?;
         let windows = *locked(&collect.windows);
         let distinct = seen.read().set.keys();
@@ -173,7 +173,7 @@ impl Plan {
             let step = Arc::new(part_reading(part, starts, found));
             let stats = locked(&work.stats).for_second_reading(0);
             let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), stats)?;
-            go_on(stop)?;
+            check_stop(stop)?;
             let mut progress = locked(&step.progress);
             (starts, found) = (mem::take(&mut progress.starts), mem::take(&mut progress.found));
         }
