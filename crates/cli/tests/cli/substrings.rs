@@ -1,9 +1,9 @@
 //! `corpus --substrings`: the words that remain are those of a plain model, the set of all windows of words.
 
+use crate::common::random::Random;
 use crate::common::{Bench, assert_contains_all, bloomline, expect_failure, json_values, number, signal, stats, text};
 use crate::corpus::{gunzip, gzip};
 use crate::documents::{line, texts};
-use crate::interrupted::rows::Random;
 #[cfg(feature = "parquet")]
 use crate::parquet::{read_with_marks, table};
 use bloomline_text::words;
