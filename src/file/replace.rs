@@ -19,6 +19,11 @@ const RANDOM_LEN: usize = 6;
 /// Longer names of targets are replaced by a hash: some file systems take names of 143 bytes.
 const MAX_NAME_LEN: usize = 100;
 
+/// The maximum number of tries to rename a file, and the time between them. On Windows, a program that has the target open for a
+/// moment, such as a virus scanner, prevents its replacement.
+const RENAME_TRIES: u32 = if cfg!(windows) { 100 } else { 1 };
+const RENAME_PAUSE: Duration = Duration::from_millis(10);
+
 /// Saves a file of your own as a filter's `save` does, for example one that belongs to a filter: `path` has either the complete
 /// output of `write`, or its previous contents.
 ///
@@ -146,14 +151,13 @@ impl TemporaryFile {
     }
 
     fn rename(mut self, target: &Path) -> io::Result<()> {
-        // On Windows, a program that has the target open for a moment, such as a virus scanner, prevents its replacement.
-        let mut tries = if cfg!(windows) { 100 } else { 1 };
+        let mut tries = RENAME_TRIES;
         while let Err(error) = fs::rename(&self.path, target) {
             tries -= 1;
             if tries == 0 || error.kind() != io::ErrorKind::PermissionDenied {
                 return Err(error);
             }
-            thread::sleep(Duration::from_millis(10));
+            thread::sleep(RENAME_PAUSE);
         }
         self.path.clear();
         Ok(())

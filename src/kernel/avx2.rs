@@ -4,42 +4,12 @@
 //! choice of the words is shifted to the sign bits, which steer a blend of the block's two halves.
 
 use super::isa::RunKeyOp;
+use super::x86::x86_kernel;
 use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX2 and BMI2. Only `unsafe` functions of this file make it; their callers have checked the CPU.
-#[derive(Clone, Copy)]
-pub struct Avx2(());
-
-impl Avx2 {
-    /// Returns the proof.
-    ///
-    /// # Safety
-    /// - The CPU must have AVX2 and BMI2.
-    pub(super) unsafe fn new_unchecked() -> Self {
-        Self(())
-    }
-}
-
-/// Runs the operation compiled for AVX2.
-///
-/// # Safety
-/// - The CPU must have AVX2 and BMI2.
-#[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
-    op.run::<Avx2, B>(Avx2(()))
-}
-
-/// Runs the operation on one key, compiled for AVX2.
-///
-/// # Safety
-/// - The CPU must have AVX2 and BMI2.
-#[inline]
-#[target_feature(enable = "avx2,bmi2")]
-pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
-    O::run(Avx2(()), &mut target, hash, B)
-}
+x86_kernel!(Avx2, "avx2,bmi2", "AVX2 and BMI2");
 
 /// Returns the choice of the words in the sign bits of the lanes, and the bits of the pattern in each lane.
 #[inline]
@@ -92,46 +62,4 @@ fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
     }
     let missing = _mm256_or_si256(_mm256_andnot_si256(lower, lower_masks), _mm256_andnot_si256(upper, upper_masks));
     _mm256_testz_si256(missing, missing) == 0
-}
-
-impl KernelOps for Avx2 {
-    #[inline(always)]
-    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
-        unsafe { contains(block, pattern, b) }
-    }
-
-    #[inline(always)]
-    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
-        unsafe { insert(block, pattern, b) }
-    }
-}
-
-#[allow(private_bounds, private_interfaces)] // As in the trait.
-impl RunKeyOp for Avx2 {
-    #[inline(always)]
-    fn call<R>(self, body: impl FnOnce() -> R) -> R {
-        #[target_feature(enable = "avx2,bmi2")]
-        fn compiled<R>(body: impl FnOnce() -> R) -> R {
-            body()
-        }
-        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
-        unsafe { compiled(body) }
-    }
-
-    #[inline(always)]
-    fn run<O: KeyOp, L>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX2: see `Avx2`.
-        unsafe { run_in_loop::<O, L>(self, target, hash) }
-    }
-}
-
-/// Runs the operation on one key, for any number of probes, in the loop `L`. The compiler inlines it into code of the same
-/// instruction set only.
-#[inline]
-#[target_feature(enable = "avx2,bmi2")]
-fn run_in_loop<O: KeyOp, L>(isa: Avx2, mut target: O::Target<'_>, hash: u64) -> bool {
-    let b = O::probes(&target) as usize / LANES;
-    O::run(isa, &mut target, hash, b)
 }

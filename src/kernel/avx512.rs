@@ -5,43 +5,12 @@
 //! three vector units share on Intel's cores. An insert works on the whole block in 512 bits, to write it with one store.
 
 use super::isa::RunKeyOp;
+use super::x86::x86_kernel;
 use super::{BatchOp, KernelFn, KernelOps, KeyOp};
 use crate::kernel::block::{Block, LANES, Pattern};
 use core::arch::x86_64::*;
 
-/// Proof that the CPU has AVX-512 F, VL and DQ, and BMI2. Only `unsafe` functions of this file make it; their callers have checked the
-/// CPU.
-#[derive(Clone, Copy)]
-pub struct Avx512(());
-
-impl Avx512 {
-    /// Returns the proof.
-    ///
-    /// # Safety
-    /// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
-    pub(super) unsafe fn new_unchecked() -> Self {
-        Self(())
-    }
-}
-
-/// Runs the operation compiled for AVX-512.
-///
-/// # Safety
-/// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run<T: BatchOp, const B: usize>(op: T) -> T::Output {
-    op.run::<Avx512, B>(Avx512(()))
-}
-
-/// Runs the operation on one key, compiled for AVX-512.
-///
-/// # Safety
-/// - The CPU must have AVX-512 F, VL and DQ, and BMI2.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-pub(crate) unsafe fn run_single<O: KeyOp, const B: usize>(mut target: O::Target<'_>, hash: u64) -> bool {
-    O::run(Avx512(()), &mut target, hash, B)
-}
+x86_kernel!(Avx512, "avx512f,avx512vl,avx512dq,bmi2", "AVX-512 F, VL and DQ, and BMI2");
 
 /// The bits of the first pattern word that choose the lanes' words.
 const CHOICE: [i64; 4] = [1 << 15, 1 << 31, 1 << 47, 1 << 63];
@@ -100,46 +69,4 @@ fn insert(block: &mut Block, pattern: Pattern, b: usize) -> bool {
     // SAFETY: as for the load; the block is borrowed exclusively.
     unsafe { _mm512_store_si512(words, after) };
     _mm512_cmpneq_epi64_mask(before, after) != 0
-}
-
-impl KernelOps for Avx512 {
-    #[inline(always)]
-    fn contains(self, block: &Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
-        unsafe { contains(block, pattern, b) }
-    }
-
-    #[inline(always)]
-    fn insert(self, block: &mut Block, pattern: Pattern, b: usize) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
-        unsafe { insert(block, pattern, b) }
-    }
-}
-
-#[allow(private_bounds, private_interfaces)] // As in the trait.
-impl RunKeyOp for Avx512 {
-    #[inline(always)]
-    fn call<R>(self, body: impl FnOnce() -> R) -> R {
-        #[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-        fn compiled<R>(body: impl FnOnce() -> R) -> R {
-            body()
-        }
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
-        unsafe { compiled(body) }
-    }
-
-    #[inline(always)]
-    fn run<O: KeyOp, L>(self, _: KernelFn<O>, target: O::Target<'_>, hash: u64) -> bool {
-        // SAFETY: `self` exists, so the CPU has AVX-512: see `Avx512`.
-        unsafe { run_in_loop::<O, L>(self, target, hash) }
-    }
-}
-
-/// Runs the operation on one key, for any number of probes, in the loop `L`. The compiler inlines it into code of the same
-/// instruction set only.
-#[inline]
-#[target_feature(enable = "avx512f,avx512vl,avx512dq,bmi2")]
-fn run_in_loop<O: KeyOp, L>(isa: Avx512, mut target: O::Target<'_>, hash: u64) -> bool {
-    let b = O::probes(&target) as usize / LANES;
-    O::run(isa, &mut target, hash, b)
 }

@@ -24,6 +24,8 @@ mod ops;
 mod pick;
 mod portable;
 mod prefetch;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 pub(crate) use dispatch::{AvailableKernel, KernelFn};
 pub use isa::{InLoop, Isa, LoopIsa, RunKeyOp};

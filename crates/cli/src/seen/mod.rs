@@ -221,9 +221,9 @@ impl SharedSeenKeys {
         seen.set.contains_hashes(hashes, found)?;
         let Some(exact) = &seen.exact else { return Ok(()) };
         exact.confirm(fingerprints, found).map_err(exact_check_error)?;
-        if exact.needs_tidying() {
+        if exact.needs_preparation() {
             drop(seen);
-            self.write().exact.iter_mut().try_for_each(Exact::tidy).map_err(exact_check_error)?;
+            self.write().exact.iter_mut().try_for_each(Exact::prepare_lookups).map_err(exact_check_error)?;
         }
         Ok(())
     }

@@ -33,7 +33,10 @@ impl FileLock {
     /// Locks a folder. `None` if another process holds the lock, or the path leads elsewhere by now.
     pub fn on_folder(path: &Path) -> io::Result<Option<Self>> {
         let (path, options) = platform::folder_lock(path);
-        let file = options.open(&path)?;
+        let file = match options.open(&path) {
+            Err(error) if platform::is_locked(&error) => return Ok(None),
+            file => file?,
+        };
         let locked = try_lock(&file, &path)?;
         Ok(locked.then_some(Self { saves: Vec::new(), _lock_file: None, _file: file }))
     }

@@ -58,7 +58,7 @@ impl AtomicFile {
     /// Opens the contents: new ones, or the ones that an earlier run left if `continues`. Follows no link.
     pub fn open(&self, continues: bool) -> io::Result<File> {
         // A file that is replaced may be private.
-        let mode = if self.whole.exists() { PRIVATE } else { self.mode };
+        let mode = if self.whole.try_exists()? { PRIVATE } else { self.mode };
         let file = platform::writer(mode).create_new(!continues).open(&self.part)?;
         if !FileStatus::from_file(&file)?.is_file_itself(&self.part) {
             return Err(io::Error::other("it is a link or not a regular file"));
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
     use crate::read::coding::Coding;
     use std::fs::{self, Permissions};
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     #[test]
     fn contents_that_replace_a_private_file_are_private() {
@@ -101,5 +101,17 @@ mod tests {
             file.commit().unwrap();
             assert_eq!((mode(&whole), fs::read(&whole).unwrap().len()), (wanted, 0));
         }
+    }
+
+    #[test]
+    fn a_file_whose_status_is_unknown_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = folder.path().join("file");
+        let file = AtomicFile::resumable(whole.clone(), Compression::new(Coding::Plain));
+        file.open(false).unwrap();
+        // A link to itself leads to no file, and the system reports another error than for a missing one.
+        symlink("file", &whole).unwrap();
+        assert!(file.commit().is_err() && file.open(true).is_err());
+        assert!(whole.is_symlink() && file.part.exists());
     }
 }

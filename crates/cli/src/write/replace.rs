@@ -5,6 +5,7 @@ use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::system::error::Error;
 use crate::system::file_lock::try_lock;
+use crate::system::file_status::FileStatus;
 use crate::system::files::{self, FileVersion, cannot_open, cannot_write, name};
 use crate::system::platform;
 use crate::system::temp_files::TempFiles;
@@ -47,6 +48,8 @@ impl ReplacedFile {
             None => Compression::new(input.with_file(Coding::from_file).map_err(cannot_open(&name))?),
         };
         let version = input.version();
+        // Folders on the path may be missing, although it leads back to the file.
+        FileStatus::from_path(path).map_err(cannot_open(&name))?;
         let file = AtomicFile::hidden(files::resolved(path), compression);
         Ok(Self { name, file, version, pending: None })
     }

@@ -1,5 +1,6 @@
 //! Compressed outputs: pieces that all threads compress, and `--compress`.
 
+use crate::common::random::Random;
 use crate::common::{
     Bench, assert_contains_all, expect_failure, expect_success, report_skipped, run_with_stdin, text, url_lines,
     with_ulimit,
@@ -244,12 +245,9 @@ fn thread_count_matches_the_option() {
 #[test]
 fn compress_option_sets_kind_and_level() {
     // Each word occurs twice, far apart and after another letter, so that only a long window contains both.
-    let mut state = 1u64;
-    let mut random = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        state >> 20
-    };
-    let words: Vec<String> = (0..10_000).map(|_| (0..20).map(|_| format!("{:011x}", random())).collect()).collect();
+    let mut random = Random(1);
+    let mut word = || format!("{:011x}", random.next() >> 20);
+    let words: Vec<String> = (0..10_000).map(|_| (0..20).map(|_| word()).collect()).collect();
     let lines =
         ["a", "b"].map(|letter| words.iter().map(|word| format!("{letter}{word}\n")).collect::<String>()).concat();
     let bench = Bench::new(&[("in", lines.as_bytes())]);

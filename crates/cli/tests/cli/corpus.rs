@@ -1,6 +1,7 @@
 //! Inputs, models of the expected outputs, and compression.
 
 use crate::common::Bench;
+use crate::common::random::Random;
 use bzip2::read::MultiBzDecoder;
 use bzip2::write::BzEncoder;
 use flate2::Compression;
@@ -39,11 +40,10 @@ pub fn distinct_lines(files: &[&[u8]]) -> Vec<u8> {
 
 /// Returns many chunks of the default size, with near and distant repeats.
 pub fn large() -> Vec<u8> {
-    let mut state = 1u64;
+    let mut random = Random(1);
     let mut bytes = Vec::new();
     for i in 0..300_000u64 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let number = if state >> 62 == 0 { i } else { (state >> 33) % (i + 1) };
+        let number = if random.below(4) == 0 { i } else { random.below(i + 1) };
         writeln!(bytes, "https://example.org/{number}/{}", "path/".repeat((number % 7) as usize)).unwrap();
     }
     bytes

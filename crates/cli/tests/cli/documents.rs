@@ -1,5 +1,7 @@
 //! `corpus`: paragraphs and documents, and the bytes that are kept.
 
+#[cfg(unix)]
+use crate::common::random::Random;
 use crate::common::{Bench, assert_contains_all, expect_failure, expect_success, json_values, number, stats, text};
 use crate::corpus::{gzip, read_decoded};
 use serde_json::Value;
@@ -118,15 +120,12 @@ fn annotated_spans_match_the_removed_text() {
     const PARAGRAPHS: [&str; 9] =
         ["a b c", "a b d", r"\u00e9\u00e8 b", "é è b c", r"\ud83d\ude00 x\/", "", "  ", r"\t\r", r#"\"a b c\""#];
     const NEWLINES: [&str; 3] = [r"\n", r"\u000a", r"\u000A"];
-    let mut state = 1u64;
-    let mut number = |below: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = Random(1);
     let written = |_| {
-        let paragraphs = 1 + number(6);
-        let rest = (1..paragraphs).map(|_| [NEWLINES[number(3)], PARAGRAPHS[number(9)]].concat()).collect::<String>();
-        PARAGRAPHS[number(9)].to_owned() + &rest
+        let paragraphs = 1 + random.below(6);
+        let mut rest = || [random.one_of(&NEWLINES), random.one_of(&PARAGRAPHS)].concat();
+        let rest = (1..paragraphs).map(|_| rest()).collect::<String>();
+        random.one_of(&PARAGRAPHS).to_owned() + &rest
     };
     let written: Vec<String> = (0..400).map(written).collect();
     let line = |text: &str| format!("{{ \"n\":1.50,\"text\":\"{text}\" }}\n");

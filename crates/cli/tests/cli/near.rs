@@ -1,6 +1,7 @@
 //! Near duplicates: documents are compared with the ones that stay, whatever the threads and input formats.
 //! python/tests/test_near.py models the choice.
 
+use crate::common::random::Random;
 use crate::common::{
     Bench, assert_contains_all, expect_success, json_values, number, run_with_stdin, stats, text, with_slashes,
 };
@@ -13,11 +14,8 @@ const NEAR: &str = "corpus --near 0.8";
 
 /// Returns texts. Three in four are an earlier text with some words replaced or removed.
 fn texts(count: usize) -> Vec<String> {
-    let mut state = 7_u64;
-    let mut below = |bound: usize| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % bound
-    };
+    let mut random = Random(7);
+    let mut below = |bound| random.index(bound);
     let mut texts: Vec<Vec<usize>> = Vec::new();
     for i in 0..count {
         let mut text = match i % 4 {
@@ -54,14 +52,8 @@ fn jaccard(a: &str, b: &str) -> f64 {
 
 /// Returns texts of `words` random words.
 fn random_texts(seed: u64) -> impl FnMut(usize) -> String {
-    let mut state = seed;
-    move |words| {
-        let mut word = || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            format!("w{:x} ", state >> 33)
-        };
-        (0..words).map(|_| word()).collect()
-    }
+    let mut random = Random(seed);
+    move |words| (0..words).map(|_| format!("w{:x} ", random.next() >> 33)).collect()
 }
 
 /// Returns the number of the removed and of the kept line of each pair, and both measures.

@@ -1,8 +1,8 @@
 //! Parquet files: refusals, outputs of broken files, and names for tables.
 
+use crate::common::random::Random;
 use crate::common::{Bench, assert_contains_all, expect_exit_code, expect_failure, text};
 use crate::interrupted::job::Units;
-use crate::interrupted::rows::Random;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{

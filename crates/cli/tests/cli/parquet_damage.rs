@@ -1,7 +1,7 @@
 //! Damaged Parquet files: each run terminates, names the file in one line, and stays within its memory limit.
 
+use crate::common::random::{Random, mix};
 use crate::common::{Bench, text, with_ulimit};
-use crate::interrupted::rows::{Random, mix};
 use crate::live::PATIENCE;
 use crate::parquet::table;
 use arrow_array::builder::{Int32Builder, ListBuilder};

@@ -1,5 +1,6 @@
 //! `bloomline dedup --output-dir`: many files at once, each distinct line in one of the outputs.
 
+use crate::common::random::Random;
 use crate::common::{
     Bench, assert_contains_all, expect_failure, expect_refusal, expect_success, json_values, number, signal, stats,
     text, url_lines, with_slashes, with_ulimit,
@@ -19,11 +20,10 @@ use std::process::Command;
 type Corpus = Vec<(String, Vec<u8>)>;
 
 /// Returns lines that repeat within a file and across files.
-fn lines(state: &mut u64, lines: u32, distinct: u64) -> Vec<u8> {
+fn lines(random: &mut Random, lines: u32, distinct: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     for _ in 0..lines {
-        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let number = (*state >> 33) % distinct;
+        let number = random.below(distinct);
         writeln!(bytes, "https://example.org/{number}/{}", "path/".repeat((number % 7) as usize)).unwrap();
     }
     bytes
@@ -31,12 +31,12 @@ fn lines(state: &mut u64, lines: u32, distinct: u64) -> Vec<u8> {
 
 /// Returns a large file, files of all formats, and many small files.
 fn corpus() -> Corpus {
-    let mut state = 7;
-    let mut corpus = vec![("large".to_owned(), lines(&mut state, 24_000, 16_000))];
+    let mut random = Random(7);
+    let mut corpus = vec![("large".to_owned(), lines(&mut random, 24_000, 16_000))];
     for name in ["a/x.gz", "a/y.zst", "b/x.xz", "b/c/x.bz2", "b/y.jsonl"] {
-        corpus.push((name.to_owned(), lines(&mut state, 4000, 20_000)));
+        corpus.push((name.to_owned(), lines(&mut random, 4000, 20_000)));
     }
-    corpus.extend((0..60).map(|i| (format!("small/{i:02}"), lines(&mut state, 20, 20_000))));
+    corpus.extend((0..60).map(|i| (format!("small/{i:02}"), lines(&mut random, 20, 20_000))));
     corpus.push(("empty".to_owned(), Vec::new()));
     corpus.push(("empty.gz".to_owned(), Vec::new()));
     corpus.push(("repeats.gz".to_owned(), corpus[0].1[..corpus[0].1.len() / 2].to_vec()));
@@ -377,7 +377,8 @@ fn interrupted_runs_are_not_restarted() {
 #[cfg(unix)]
 #[test]
 fn a_signal_leaves_no_part_without_a_state() {
-    let corpus: Corpus = vec![("a".to_owned(), lines(&mut 3, 200_000, 150_000)), ("b".to_owned(), url_lines(0..10))];
+    let corpus: Corpus =
+        vec![("a".to_owned(), lines(&mut Random(3), 200_000, 150_000)), ("b".to_owned(), url_lines(0..10))];
     let bench = bench(&corpus);
     for _ in 0..20 {
         // A run that ended before its signal leaves outputs, which the next run would refuse to overwrite.

@@ -1,9 +1,9 @@
 //! `corpus --substrings`: the words that remain are those of a plain model, the set of all windows of words.
 
+use crate::common::random::Random;
 use crate::common::{Bench, assert_contains_all, bloomline, expect_failure, json_values, number, signal, stats, text};
 use crate::corpus::{gunzip, gzip};
 use crate::documents::{line, texts};
-use crate::interrupted::rows::Random;
 #[cfg(feature = "parquet")]
 use crate::parquet::{read_with_marks, table};
 use bloomline_text::words;
@@ -326,6 +326,32 @@ fn files_are_replaced_as_in_one_run() {
     bench.run_ok("corpus --substrings 6 --in-place d");
     assert_eq!([bench.read("d/a"), gunzip(&bench.read("d/b.gz")), bench.read("d/c")].concat(), replaced);
     assert_eq!(fs::read_dir(bench.path("d")).unwrap().count(), 3);
+}
+
+/// Two runs in a folder would have the same file of decisions.
+#[test]
+fn one_run_at_a_time_replaces_files_of_a_folder() {
+    let all = corpus(10, 300);
+    let bench = Bench::new(&[]);
+    let [a, b] = [&all[..150], &all[150..]];
+    fs::create_dir(bench.path("d")).unwrap();
+    bench.write("d/a", lines(a).as_bytes());
+    bench.write("d/b", lines(b).as_bytes());
+    #[cfg(unix)]
+    let folder = File::open(bench.path("d")).unwrap();
+    #[cfg(windows)]
+    let folder = File::create(bench.path("d/.bloomline.lock")).unwrap();
+    folder.lock().unwrap();
+    let error = bench.run_err("corpus --substrings 6 --in-place d/b");
+    assert_contains_all(&error, &["\"d\"", "another run is writing to this folder", "wait"]);
+    assert!(bench.read("d/b") == lines(b).as_bytes());
+    drop(folder);
+    // One after the other, each run has decisions of its own.
+    bench.run_ok("corpus --substrings 6 --in-place d/a");
+    bench.run_ok("corpus --substrings 6 --in-place d/b");
+    assert_modelled(&bench.read("d/a"), a);
+    assert_modelled(&bench.read("d/b"), b);
+    assert_eq!(fs::read_dir(bench.path("d")).unwrap().count(), 2);
 }
 
 #[test]

@@ -5,6 +5,7 @@
 #[cfg(not(unix))]
 pub mod elsewhere;
 pub mod pages;
+pub mod random;
 
 use serde_json::Value;
 use std::env;

@@ -7,6 +7,7 @@ use crate::read::coding::Coding;
 use crate::read::compression::Compression;
 use crate::read::inputs::Input;
 use crate::system::error::Error;
+use crate::system::file_lock::FileLock;
 use crate::system::files::{self, FileVersion, cannot_write, name, whole};
 use crate::system::platform;
 use crate::write::atomic_file::AtomicFile;
@@ -56,9 +57,20 @@ impl Decided {
         Self { head: Head { options, windows, inputs: inputs.collect() }, found }
     }
 
-    /// Returns the path of the file for these inputs.
-    pub fn path(inputs: &[Input]) -> PathBuf {
-        inputs.first().map_or_else(PathBuf::new, |input| files::folder(&input.path).join(NAME))
+    /// Returns the path of the file for these inputs, if there are any.
+    pub fn path(inputs: &[Input]) -> Option<PathBuf> {
+        inputs.first().map(|input| files::folder(&input.path).join(NAME))
+    }
+
+    /// Locks the folder of the file, because all runs in a folder have the same file.
+    pub fn lock(path: &Path) -> Result<FileLock, Error> {
+        let folder = files::folder(path);
+        FileLock::on_folder(folder).map_err(files::failed(folder))?.ok_or_else(|| {
+            Error::new(format!(
+                "cannot replace files in {}: another run is writing to this folder; wait until that run ends",
+                name(folder)
+            ))
+        })
     }
 
     pub fn windows(&self) -> u64 {

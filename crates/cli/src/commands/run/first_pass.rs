@@ -67,7 +67,7 @@ impl Plan {
         let seen = SharedSeenKeys::new(seen);
         let step = Arc::new(Record { members, seen: seen.clone(), records: Mutex::new(records) });
         let (work, stop) = scan.read(inputs, step.clone(), seen.clone(), stats)?;
-        go_on(stop)?;
+        check_stop(stop)?;
         second_inputs.measure().map_err(not_copied)?;
         let mut records = locked(&step.records);
         let (mut near, mut disk_bytes) = (None, 0);
@@ -81,7 +81,7 @@ impl Plan {
             drop(sorting);
             let step = Arc::new(Collect::new(reader, collecting));
             let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), locked(&work.stats).for_second_reading(0))?;
-            go_on(stop)?;
+            check_stop(stop)?;
             let candidate_documents = step.take_documents()?;
             disk_bytes = candidate_documents.disk_bytes();
             let _comparing = signals::exit_immediately()?;
@@ -112,7 +112,7 @@ impl Plan {
 }
 
 /// Fails if the reading ended early, or a signal arrived.
-pub(super) fn go_on(stop: Option<Stop>) -> Result<(), Stop> {
+pub(super) fn check_stop(stop: Option<Stop>) -> Result<(), Stop> {
     match stop.or_else(|| signals::first().map(Stop::Signal)) {
         Some(stop) => Err(stop),
         None => Ok(()),

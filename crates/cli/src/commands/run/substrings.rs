@@ -1,7 +1,7 @@
 //! The readings of inputs in which repeated runs of words are found.
 
 use crate::commands::run::decided::Decided;
-use crate::commands::run::first_pass::{SecondPass, go_on, not_copied};
+use crate::commands::run::first_pass::{SecondPass, check_stop, not_copied};
 use crate::commands::run::plan::Plan;
 use crate::commands::scan::ScanOptions;
 use crate::read::inputs::{Input, Inputs};
@@ -16,6 +16,7 @@ use crate::steps::documents::rule::DocumentRule;
 use crate::steps::substrings::{Candidates, CollectCandidates, FindRepeats, PartProgress};
 use crate::steps::values::ValueProjection;
 use crate::system::error::{Error, Stop};
+use crate::system::file_lock::FileLock;
 use crate::system::unpoisoned::{locked, reading};
 use crate::terminal::phase::{add_passes, begin_passes};
 use bloomline::{BloomFilter, ScalableBloomFilter};
@@ -45,11 +46,13 @@ pub struct SubstringRequest {
     /// For a run in place, the file of its decisions, and those of an interrupted run, with the number of windows before each input.
     pub decided_path: Option<PathBuf>,
     decided: Cell<Option<(Decided, Vec<u64>)>>,
+    /// The lock on the folder of the decisions.
+    _lock: Option<FileLock>,
 }
 
 impl SubstringRequest {
     pub fn new(rules: Rules, memory: Option<usize>) -> Self {
-        Self { rules, memory, decided_path: None, decided: Cell::default() }
+        Self { rules, memory, decided_path: None, decided: Cell::default(), _lock: None }
     }
 
     /// Returns the part of the memory for the filter of all windows.
@@ -146,7 +149,7 @@ impl Plan {
             windows: Mutex::new(0),
         });
         let (work, stop) = scan.read(inputs, collect.clone(), seen.clone(), stats)?;
-        go_on(stop)?;
+        check_stop(stop)?;
         next_inputs.measure().map_err(not_copied)?;
         let windows = *locked(&collect.windows);
         let distinct = seen.read().set.keys();
@@ -170,7 +173,7 @@ impl Plan {
             let step = Arc::new(part_reading(part, starts, found));
             let stats = locked(&work.stats).for_second_reading(0);
             let (_, stop) = scan.read(inputs, step.clone(), seen.clone(), stats)?;
-            go_on(stop)?;
+            check_stop(stop)?;
             let mut progress = locked(&step.progress);
             (starts, found) = (mem::take(&mut progress.starts), mem::take(&mut progress.found));
         }
@@ -195,10 +198,12 @@ impl Plan {
         Ok((next_inputs, Arc::new(FindRepeats { is_last: true, ..step }), seen, stats))
     }
 
-    /// Leaves in `inputs` those that an interrupted run in place did not replace.
+    /// Leaves in `inputs` those that an interrupted run in place did not replace. Fails if another run has its decisions in the folder.
     pub(super) fn continue_in_place(&mut self, inputs: &mut Vec<Input>) -> Result<(), Error> {
-        if let Some(request) = &mut self.substring_request {
-            let path = Decided::path(inputs);
+        if let Some(request) = &mut self.substring_request
+            && let Some(path) = Decided::path(inputs)
+        {
+            request._lock = Some(Decided::lock(&path)?);
             request.decided = Cell::new(Decided::load(&path, &self.keys.description, inputs)?);
             request.decided_path = Some(path);
         }

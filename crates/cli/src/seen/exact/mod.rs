@@ -179,13 +179,13 @@ impl Exact {
         self.extra_page_reads.load(Relaxed) * MERGED_PER_LOOKUP > self.runs.iter().map(PagedRun::entries).sum()
     }
 
-    /// True if later look-ups are faster after [`tidy`](Self::tidy).
-    pub fn needs_tidying(&self) -> bool {
+    /// True if later look-ups are faster after [`prepare_lookups`](Self::prepare_lookups).
+    pub fn needs_preparation(&self) -> bool {
         self.needs_compaction() || !self.mem_table.is_indexed()
     }
 
-    /// Prepares for look-ups.
-    pub fn tidy(&mut self) -> io::Result<()> {
+    /// Indexes the fingerprints in memory, and merges all runs if that pays.
+    pub fn prepare_lookups(&mut self) -> io::Result<()> {
         self.mem_table.index_all();
         self.compact()
     }
@@ -308,8 +308,8 @@ mod tests {
                 let mut found: Vec<_> = asked.iter().map(|(key, wrong)| known.contains(key) || *wrong).collect();
                 exact.confirm(&fingerprints(asked.iter().map(|(key, _)| *key)), &mut found).unwrap();
                 prop_assert!(asked.iter().zip(&found).all(|((key, _), found)| known.contains(key) == *found));
-                exact.tidy().unwrap();
-                prop_assert!(!exact.needs_tidying());
+                exact.prepare_lookups().unwrap();
+                prop_assert!(!exact.needs_preparation());
             }
             prop_assert_eq!(exact.disk_bytes(), bytes);
         }

@@ -154,7 +154,10 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
 
 /// Gives the file at a path the owner, the group and the mode of another one, as far as the process may.
 pub fn keep_owner_and_mode(path: &Path, of: &Path) -> io::Result<()> {
-    let Ok(old) = fs::metadata(of) else { return Ok(()) };
+    let old = match fs::metadata(of) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        old => old?,
+    };
     let file = File::options().write(true).open(path)?;
     let mut mode = old.permissions().mode();
     if fchown(&file, Some(old.uid()), Some(old.gid())).is_err() {

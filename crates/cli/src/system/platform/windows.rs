@@ -28,9 +28,10 @@ pub const IGNORES_CASE: bool = true;
 /// The errors `ERROR_SHARING_VIOLATION` and `ERROR_LOCK_VIOLATION`.
 const IN_USE: [i32; 2] = [32, 33];
 
-/// The number of tries to rename a file, and the time between them.
-const RENAMES: u32 = 100;
-const PAUSE: Duration = Duration::from_millis(10);
+/// The maximum number of tries to rename a file, and the time between them. On Windows, a program that has the target open for a
+/// moment, such as a virus scanner, prevents its replacement.
+const RENAME_TRIES: u32 = 100;
+const RENAME_PAUSE: Duration = Duration::from_millis(10);
 
 /// The error `ERROR_PIPE_NOT_CONNECTED`.
 const PIPE_NOT_CONNECTED: i32 = 233;
@@ -196,12 +197,11 @@ pub fn until_replaced(_old: File) -> Option<File> {
     None
 }
 
-/// Renames a file, which replaces the one that has the name. A program that has that one open for a moment, such as a search for viruses,
-/// is waited for.
+/// Renames a file, which replaces the one that has the name.
 pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    for _ in 1..RENAMES {
+    for _ in 1..RENAME_TRIES {
         match fs::rename(from, to) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => thread::sleep(PAUSE),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => thread::sleep(RENAME_PAUSE),
             renamed => return renamed,
         }
     }
@@ -217,7 +217,8 @@ pub fn sync_folder(_folder: &Path) -> io::Result<()> {
 pub fn keep_owner_and_mode(path: &Path, of: &Path) -> io::Result<()> {
     match fs::metadata(of) {
         Ok(old) => fs::set_permissions(path, old.permissions()),
-        Err(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -5,6 +5,7 @@
 pub mod job;
 pub mod rows;
 
+use crate::common::random::Random;
 use crate::common::{Bench, json_values, with_slashes};
 use crate::corpus::decode;
 use crate::live::RunningCommand;
@@ -215,7 +216,7 @@ macro_rules! tests {
                 fn random_interruptions() {
                     let mut random = Random(0x000B_1004);
                     for _ in 0..4 {
-                        check_all($rows(), &random.moments(16));
+                        check_all($rows(), &moments(&mut random, 16));
                     }
                 }
             }

@@ -1,53 +1,29 @@
 //! The table of jobs: one for each mode of each command.
 
 use super::job::*;
+use crate::common::random::{Random, mix};
 use crate::common::{Bench, url_lines};
 use crate::corpus::{bzip2, encode, gzip, xz, zstd};
 use bloomline::{BloomFilter, FileErrorKind, ScalableBloomFilter};
 use std::path::Path;
 
-/// The pseudorandom number generator SplitMix64.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mix(self.0)
-    }
-
-    pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    #[cfg(feature = "parquet")]
-    pub fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len() as u64) as usize]
-    }
-
-    /// Returns `count` moments of all kinds.
-    pub fn moments(&mut self, count: usize) -> Vec<Moment> {
-        let mut moment = || {
-            let fraction = self.below(100) as f64 / 100.0;
-            match self.below(8) {
-                0 | 1 => Moment::Write(fraction),
-                2 => Moment::Full(fraction),
-                3 => Moment::Kill(fraction),
-                4 => Moment::Rename,
-                5 => Moment::Checkpoint(self.below(8) as u32),
-                6 => Moment::Signal("TERM", 15, fraction),
-                _ => Moment::Signal("INT", 2, fraction),
-            }
-        };
-        // These moments interrupt a job at its start.
-        let first = [Moment::Write(0.1), Moment::Full(0.3)];
-        first.into_iter().chain((2..count).map(|_| moment())).collect()
-    }
-}
-
-pub fn mix(number: u64) -> u64 {
-    let number = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ number >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ number >> 31
+/// Returns `count` moments of all kinds.
+pub fn moments(random: &mut Random, count: usize) -> Vec<Moment> {
+    let mut moment = || {
+        let fraction = random.below(100) as f64 / 100.0;
+        match random.below(8) {
+            0 | 1 => Moment::Write(fraction),
+            2 => Moment::Full(fraction),
+            3 => Moment::Kill(fraction),
+            4 => Moment::Rename,
+            5 => Moment::Checkpoint(random.below(8) as u32),
+            6 => Moment::Signal("TERM", 15, fraction),
+            _ => Moment::Signal("INT", 2, fraction),
+        }
+    };
+    // These moments interrupt a job at its start.
+    let first = [Moment::Write(0.1), Moment::Full(0.3)];
+    first.into_iter().chain((2..count).map(|_| moment())).collect()
 }
 
 /// Returns `count` lines without line endings. About half of them repeat an earlier line.
