@@ -140,7 +140,7 @@ windows() {
 # Zig has a stub of the system's own library. The two frameworks get stubs without names: a program looks those up when it starts.
 macos() {
     within 'unset CARGO_TARGET_DIR && ln -sfn /target target
-        release/build.sh /target/shipped tools
+        SOURCE_DATE_EPOCH=0 release/build.sh /target/shipped tools
         export PATH=/src/target/release-tools/bin:$PATH RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_unwind
         for name in CoreFoundation Security; do
             mkdir -p /target/stubs/$name.framework
