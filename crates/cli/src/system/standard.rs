@@ -1,15 +1,15 @@
-//! Standard input and output, each of which may have been closed before the start.
+//! Standard input and output. A process may start with either of them closed.
 
 use crate::system::platform;
 use std::fs::File;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-/// True if they were closed at the start. Relaxed: these are set before there are threads.
+/// True if the stream was closed at the start. Relaxed: both are set before there are threads.
 static INPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 static OUTPUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// Records which of them are closed.
+/// Records which streams are closed.
 pub fn check() {
     if platform::duplicate(io::stdin()).is_err() {
         INPUT_CLOSED.store(true, Relaxed);
