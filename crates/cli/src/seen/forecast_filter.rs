@@ -68,9 +68,13 @@ pub struct ForecastFilter {
     len: u64,
     capacity: u64,
     forecast: Forecast,
-    /// The sizes that the set had, as the basis of the expected losses, and the keys of the last stage when it got its size.
+    /// The sizes that the set had, as the basis of the expected losses.
     history: Vec<Period>,
+    /// The keys of the last stage when it got its size: those that were new to it, and all that were offered to it.
     since: u64,
+    offered_before: f64,
+    /// The rate of the full stages together.
+    full_rate: f64,
 }
 
 /// All hashes that were offered to a stage: those that were new to it, and the others, as it may have reported them as seen by mistake.
@@ -98,6 +102,8 @@ struct Period {
     before: u64,
     from: u64,
     to: u64,
+    /// The keys that were offered to the filter before the period: those that it has, and those that it lost.
+    offered: f64,
     plan: Plan,
     /// The rate of the filters before this one.
     earlier: f64,
@@ -121,6 +127,8 @@ impl ForecastFilter {
             forecast: Forecast::new(lines, sampled),
             history: Vec::new(),
             since: 0,
+            offered_before: 0.0,
+            full_rate: 0.0,
         }
     }
 
@@ -256,12 +264,13 @@ impl ForecastFilter {
             let hashes: Vec<u64> = few.hashes().collect();
             insert_all(&mut stage, &hashes);
             // Nothing is lost before a filter is there.
-            (self.len, self.since) = (hashes.len() as u64, hashes.len() as u64);
+            self.len = hashes.len() as u64;
+            (self.since, self.offered_before) = (self.len, self.len as f64);
             let offered = Offered { new: hashes, seen: HashTable::new(), repeats: 0 };
             self.offered = (!self.forecast.has_end()).then_some(offered);
         }
         self.stages.push(stage);
-        self.capacity = capacity;
+        self.capacity = self.period().capacity(capacity);
         self.rate_left -= rate;
         Ok(())
     }
@@ -275,7 +284,7 @@ impl ForecastFilter {
         insert_all(&mut stage, &offered.seen.hashes().collect::<Vec<_>>());
         self.close_period();
         self.stages = vec![stage];
-        self.capacity = capacity;
+        self.capacity = self.period().capacity(capacity);
         self.offered = (capacity <= REPLACED).then_some(offered);
         Ok(())
     }
@@ -288,8 +297,10 @@ impl ForecastFilter {
         let (capacity, rate) = (self.next_capacity(), self.share(false) * self.rate_left);
         let stage = self.build(capacity, rate)?;
         self.close_period();
+        self.full_rate = self.expected_fpr(self.keys() as f64);
         self.stages.push(stage);
-        (self.full, self.len, self.capacity, self.since) = (self.keys(), 0, capacity, 0);
+        (self.full, self.len, self.since, self.offered_before) = (self.keys(), 0, 0, 0.0);
+        self.capacity = self.period().capacity(capacity);
         self.rate_left -= rate;
         Ok(())
     }
@@ -326,8 +337,8 @@ impl ForecastFilter {
     /// Ends a period of the history: the last stage will have another size, or another one will be the last.
     fn close_period(&mut self) {
         let period = self.period();
+        (self.since, self.offered_before) = (self.len, period.offered(self.len as f64));
         self.history.push(period);
-        self.since = self.len;
     }
 
     /// Returns the current period. There is a stage.
@@ -338,23 +349,17 @@ impl ForecastFilter {
             before: self.full + self.since,
             from: self.since,
             to: self.len,
+            offered: self.offered_before,
             plan: builder.plan().expect("a filter of this size is there"),
-            earlier: self.earlier_rate(),
+            earlier: self.full_rate,
         }
-    }
-
-    /// Returns the rate of the full stages together.
-    fn earlier_rate(&self) -> f64 {
-        let full = &self.stages[..self.stages.len() - 1];
-        1.0 - full.iter().map(|stage| 1.0 - stage.expected_fpr(stage.expected_keys().unwrap_or(0))).product::<f64>()
     }
 
     /// The expected false-positive rate when the set had its first `keys` keys. Full stages count as they are now.
     pub fn expected_fpr(&self, keys: f64) -> f64 {
         let Some(last) = self.stages.last() else { return 0.0 };
-        let own = last.expected_fpr((keys as u64).saturating_sub(self.full).min(self.len));
-        let earlier = self.earlier_rate();
-        earlier + (1.0 - earlier) * own
+        let offered = self.period().offered((keys - self.full as f64).clamp(0.0, self.len as f64));
+        self.full_rate + (1.0 - self.full_rate) * last.expected_fpr(offered as u64)
     }
 
     /// The expected number of keys that were reported as seen by mistake since the set had `before` keys.
@@ -371,23 +376,38 @@ impl ForecastFilter {
 }
 
 impl Period {
-    /// Returns the expected losses in the period while the set had `before` keys or more.
-    fn losses(&self, before: f64) -> f64 {
-        let from = self.from as f64 + (before - self.before as f64).max(0.0);
-        let step = (self.to as f64 - from) / f64::from(STEPS);
-        if step <= 0.0 {
-            return 0.0;
+    /// Returns the keys that were offered to the filter when it had so many.
+    ///
+    /// A key that is lost had all its bits set, so the bits are those of all keys that were offered.
+    fn offered(&self, keys: f64) -> f64 {
+        let step = (keys - self.from as f64) / f64::from(STEPS);
+        if step < 0.0 {
+            return self.offered.min(keys);
         }
-        // A key that is lost had all its bits set, so the bits are those of all keys that were offered to the filter.
-        let (mut offered, mut lost) = (from, 0.0);
+        let mut offered = self.offered;
         for _ in 0..STEPS {
             let start = self.plan.expected_fpr(offered as u64);
             let middle = self.plan.expected_fpr((offered + step / (1.0 - start).max(f64::EPSILON) / 2.0) as u64);
-            let asked = step / (1.0 - middle).max(f64::EPSILON);
-            offered += asked;
-            lost += asked / (1.0 - self.earlier).max(f64::EPSILON) - step;
+            offered += step / (1.0 - middle).max(f64::EPSILON);
         }
-        lost
+        offered
+    }
+
+    /// Returns the keys that the filter has when `keys` were offered to it, for which it is sized. With four standard deviations more,
+    /// the last of so many keys start no other filter.
+    fn capacity(&self, keys: u64) -> u64 {
+        let step = (keys as f64 - self.offered) / f64::from(STEPS);
+        let rate = |i: u32| self.plan.expected_fpr((self.offered + (f64::from(i) + 0.5) * step) as u64);
+        let lost: f64 = (0..STEPS).map(|i| step * rate(i)).sum();
+        let kept = self.from as f64 + keys as f64 - self.offered - lost;
+        (kept + 4.0 * lost.max(0.0).sqrt()).ceil().min(keys as f64) as u64
+    }
+
+    /// Returns the expected losses in the period while the set had `before` keys or more.
+    fn losses(&self, before: f64) -> f64 {
+        let to = self.to as f64;
+        let from = (self.from as f64 + (before - self.before as f64).max(0.0)).min(to);
+        (self.offered(to) - self.offered(from)) / (1.0 - self.earlier).max(f64::EPSILON) - (to - from)
     }
 }
 
@@ -474,8 +494,7 @@ mod tests {
     fn wrong_forecasts_keep_the_rate() {
         // The first filter of a pipe is replaced by a larger one.
         const KEYS: u64 = 3 * KEPT;
-        const RATE: f64 = 0.01;
-        for (lines, sampled) in [
+        let forecasts = [
             (None, None),
             (Some(1), Some(1)),
             (Some(KEYS / 10), None),
@@ -485,8 +504,10 @@ mod tests {
             (Some(2 * KEYS), Some(KEYS / 3)),
             (Some(2 * KEYS), Some(KEYS)),
             (Some(100 * KEYS), Some(50 * KEYS)),
-        ] {
-            let (mut set, inserted) = filled(lines, sampled, KEYS, RATE);
+        ];
+        let cases = forecasts.into_iter().flat_map(|forecast| [(0.01, forecast), (0.3, forecast)]);
+        for (rate, (lines, sampled)) in cases {
+            let (mut set, inserted) = filled(lines, sampled, KEYS, rate);
             for _ in 0..2 {
                 // Each key is found, also those that were reported as seen by mistake.
                 let keys: Vec<u64> = (0..KEYS).map(hash).collect();
@@ -495,10 +516,10 @@ mod tests {
                 let found = set.contains_hashes(&others, &mut vec![false; others.len()]) as f64;
                 // Six standard deviations.
                 let bound = |rate: f64| rate * KEYS as f64 + 6.0 * (rate * KEYS as f64).sqrt();
-                assert!(found <= bound(RATE), "{lines:?} {sampled:?}: {found}");
-                assert!(found <= bound(set.expected_fpr(set.keys() as f64)), "{lines:?} {sampled:?}: {found}");
+                assert!(found <= bound(rate), "{rate} {lines:?} {sampled:?}: {found}");
+                assert!(found <= bound(set.expected_fpr(set.keys() as f64)), "{rate} {lines:?} {sampled:?}: {found}");
                 let (lost, losses) = ((KEYS - inserted) as f64, set.expected_losses(0.0));
-                assert!((lost - losses).abs() <= 6.0 * losses.sqrt(), "{lines:?} {sampled:?}: {lost} {losses}");
+                assert!((lost - losses).abs() <= 6.0 * losses.sqrt(), "{rate} {lines:?} {sampled:?}: {lost} {losses}");
                 set.fit().unwrap();
             }
         }
