@@ -200,6 +200,12 @@ impl Generations {
 
     chain::aggregate_methods!(self, any: self.ring[0], all: self.newest_first(self.epoch.current()));
 
+    /// Adds kinds to the generation that takes keys next, too.
+    #[cfg(feature = "file")]
+    pub(super) fn add_key_kinds(&self, kinds: &[u16]) {
+        self.ring.iter().for_each(|generation| generation.add_key_kinds(kinds));
+    }
+
     pub(super) fn populate(&mut self) {
         self.ring.iter_mut().for_each(Generation::populate);
     }
