@@ -41,17 +41,13 @@ impl FileError {
     }
 }
 
-/// For functions that return [`io::Error`]: this error inside an error of the system's kind, or of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData) if the file is at fault.
+/// For functions that return [`io::Error`]: this error inside an error of the system's kind, of the kind
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a slice that is too short or not aligned,
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) for a truncated file, or [`InvalidData`](io::ErrorKind::InvalidData) for any other
+/// fault of a file.
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
-        let kind = match &error.kind {
-            FileErrorKind::Io(error) => error.kind(),
-            FileErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            FileErrorKind::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
-            _ => io::ErrorKind::InvalidData,
-        };
-        Self::new(kind, error)
+        Self::new(error.kind.io_kind(), error)
     }
 }
 
@@ -90,8 +86,7 @@ pub enum FileErrorKind {
     Rotating,
     /// The file holds a single filter, and a rotating one was to be loaded.
     NotRotating,
-    /// A fault in a stage of a scalable filter, or in a generation of a rotating one. Its bytes are counted from the stage's
-    /// start.
+    /// A fault in a stage of a scalable filter, or in a generation of a rotating one.
     Stage {
         /// The stage, counted from 0.
         stage: usize,
@@ -170,6 +165,19 @@ pub enum FileErrorKind {
     },
     /// The system refused to read or write.
     Io(io::Error),
+}
+
+impl FileErrorKind {
+    fn io_kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Io(error) => error.kind(),
+            Self::Stage { kind, .. } => kind.io_kind(),
+            Self::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            Self::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+            Self::Misaligned { .. } | Self::SliceTooShort { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::InvalidData,
+        }
+    }
 }
 
 impl From<io::Error> for FileErrorKind {
