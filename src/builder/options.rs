@@ -45,7 +45,6 @@ use core::marker::PhantomData;
 /// assert!(by_memory.capacity(0.01) > 53_000_000);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<F> {
     pub(crate) spec: FilterSpec,
@@ -212,6 +211,13 @@ impl<F> Builder<F> {
     /// ```
     pub fn requested_rate(&self) -> Option<f64> {
         self.spec.rate
+    }
+}
+
+/// Not derived, because a filter that rotates cannot be cloned, and its builder can.
+impl<F> Clone for Builder<F> {
+    fn clone(&self) -> Self {
+        Self { spec: self.spec.clone(), ..*self }
     }
 }
 

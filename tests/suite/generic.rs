@@ -39,9 +39,9 @@ fn is_a_set(mut filter: impl Filter) {
     assert!(filter.key_name() == "squares" && filter.current_fpr() < 1e-9 && filter.memory_bytes() > 2000);
 }
 
-/// Builds a filter whose type is not named, as a generic program does.
+/// Builds a filter whose type is not named, as a generic program does. A builder can be cloned even if its filter cannot.
 fn built<F: TryFrom<Builder<F>, Error = BuildError>>(builder: Builder<F>) -> F {
-    builder.expected_keys(2000).false_positive_rate(1e-9).key_name("squares").build().unwrap()
+    builder.expected_keys(2000).false_positive_rate(1e-9).key_name("squares").clone().build().unwrap()
 }
 
 #[test]
