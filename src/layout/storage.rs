@@ -441,6 +441,19 @@ impl AtomicBlocks {
         }
     }
 
+    /// Clears the bits that are clear in `theirs`.
+    pub(crate) fn and_assign(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>) {
+        for (ours, theirs) in self.as_slice().iter().zip(theirs) {
+            for (ours, theirs) in ours.0.iter().zip(theirs) {
+                // Relaxed, and in two steps: `self` is borrowed exclusively. Reads first, as in `clear_relaxed`.
+                let word = ours.load(Ordering::Relaxed);
+                if word & !theirs != 0 {
+                    ours.store(word & theirs, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
     /// Sets the bits that are set in `theirs`, while other threads write to both.
     pub(crate) fn or_assign(&self, theirs: impl Iterator<Item = [u64; WORDS]>) {
         for (ours, theirs) in self.as_slice().iter().zip(theirs) {
