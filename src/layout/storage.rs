@@ -111,7 +111,8 @@ impl Blocks {
         let layout = Layout::from_size_align(bytes + align, 8).map_err(|_| BuildError::OutOfMemory { bytes })?;
         let allocation = Allocation::zeroed(layout).ok_or(BuildError::OutOfMemory { bytes })?;
         let padding = allocation.base.align_offset(align);
-        debug_assert!(padding <= align);
+        // Miri may return `usize::MAX`.
+        assert!(padding <= align, "{padding} bytes of padding");
         // SAFETY: `padding` is at most `align`, by which the allocation is larger than the blocks.
         let first = unsafe { allocation.base.add(padding) }.cast::<Block>();
         if align == HUGE_PAGE {
