@@ -115,6 +115,9 @@ impl<F> Builder<F> {
 
     /// Sets an unpredictable seed from the system's randomness: for keys that other parties choose, such as URLs, so that they
     /// cannot prepare keys that collide. A process and its forks get different seeds.
+    ///
+    /// # Panics
+    /// If the system has neither processes nor a clock, as `wasm32-unknown-unknown`, which lacks randomness too.
     #[cfg(feature = "std")]
     pub fn random_seed(self) -> Self {
         use std::hash::{BuildHasher, RandomState};
