@@ -208,6 +208,13 @@ fn empty_offsets_hold_no_keys_and_wrong_offsets_panic() {
     }
 }
 
+#[test]
+fn the_body_of_dispatch_names_items_of_its_caller() {
+    struct Loop(u64);
+    let seen = BloomFilter::from_iter([7u64]);
+    assert!(bloomline::dispatch!(&seen, |view| view.contains(&Loop(7).0)));
+}
+
 /// Keys. One of them panics as it is hashed.
 struct Trap(usize);
 
