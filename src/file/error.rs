@@ -171,7 +171,6 @@ impl FileErrorKind {
     fn io_kind(&self) -> io::ErrorKind {
         match self {
             Self::Io(error) => error.kind(),
-            Self::Stage { kind, .. } => kind.io_kind(),
             Self::Truncated { .. } => io::ErrorKind::UnexpectedEof,
             Self::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
             Self::Misaligned { .. } | Self::SliceTooShort { .. } => io::ErrorKind::InvalidInput,

@@ -270,12 +270,4 @@ fn file_errors_convert_to_io_errors() {
     assert!(matches!(inner.kind(), FileErrorKind::NotBloomline));
     let short = BloomFilter::new(10, 0.1).unwrap().write_to_slice(&mut [0; 64]).unwrap_err();
     assert_eq!(io::Error::from(short).kind(), io::ErrorKind::InvalidInput);
-    // An error in a stage has the kind that it has alone.
-    for (inner, kind) in [
-        (FileErrorKind::OutOfMemory { bytes: 64 }, io::ErrorKind::OutOfMemory),
-        (FileErrorKind::DamagedBody, io::ErrorKind::InvalidData),
-    ] {
-        let stage = FileErrorKind::Stage { stage: 1, kind: Box::new(inner) };
-        assert_eq!(io::Error::from(FileError::from(stage)).kind(), kind);
-    }
 }
