@@ -178,7 +178,7 @@ fn queries(bytes: usize, pools: &[ThreadPool], keys: usize) {
     let found = RefCell::new(vec![false; keys]);
     let mut sides = Vec::new();
     for pool in pools {
-        sides.push(Side::passing(side_name("par_contains_hashes", pool), &hashes, |hashes| {
+        sides.push(Side::passing(side_name("par_contains of hashes", pool), &hashes, |hashes| {
             let found = &mut *found.borrow_mut();
             pool.install(|| filter.par_contains(&Hashes::new(hashes), found))
         }));

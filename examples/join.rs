@@ -1,8 +1,8 @@
 //! A hash join that prunes its large side by a filter of the small one: `cargo run --example join`.
 //!
-//! A query engine builds the hash table of the small side first. A filter of the same keys is a hundredth of its size, so
-//! the scan of the large side can ask it early, batch by batch, before rows are decompressed further, sent elsewhere or
-//! looked up. A row that the filter drops has no partner. The few that it lets pass by mistake, the join drops.
+//! A query engine builds the hash table of the small side first. A filter of the same keys takes some ten bits a key, so the
+//! scan of the large side can query it early, batch by batch, before rows are decompressed further, sent elsewhere or looked
+//! up. A row that the filter drops has no partner. The join drops the few that it lets pass by mistake.
 
 use bloomline::BloomFilter;
 use std::collections::HashMap;

@@ -331,7 +331,7 @@ static inline int bloomline_open(bloomline *filter, const char *path) {
     unsigned char *bytes = NULL, *grown;
     size_t length = 0, room = 0;
     FILE *file = fopen(path, "rb");
-    int error = file == NULL ? errno : 0, status = -1;
+    int error = file != NULL ? 0 : errno != 0 ? errno : EIO, status = -1;
     memset(filter, 0, sizeof *filter);
     while (error == 0 && !feof(file)) {
         room = length + length / 2 + 65536;

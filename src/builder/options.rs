@@ -45,7 +45,6 @@ use core::marker::PhantomData;
 /// assert!(by_memory.capacity(0.01) > 53_000_000);
 /// # Ok::<(), bloomline::BuildError>(())
 /// ```
-#[derive(Clone)]
 #[must_use = "a builder does nothing until `build` is called"]
 pub struct Builder<F> {
     pub(crate) spec: FilterSpec,
@@ -116,6 +115,9 @@ impl<F> Builder<F> {
 
     /// Sets an unpredictable seed from the system's randomness: for keys that other parties choose, such as URLs, so that they
     /// cannot prepare keys that collide. A process and its forks get different seeds.
+    ///
+    /// # Panics
+    /// If the system has neither processes nor a clock, as `wasm32-unknown-unknown`, which lacks randomness too.
     #[cfg(feature = "std")]
     pub fn random_seed(self) -> Self {
         use std::hash::{BuildHasher, RandomState};
@@ -212,6 +214,13 @@ impl<F> Builder<F> {
     /// ```
     pub fn requested_rate(&self) -> Option<f64> {
         self.spec.rate
+    }
+}
+
+/// Not derived, because a filter that rotates cannot be cloned, and its builder can.
+impl<F> Clone for Builder<F> {
+    fn clone(&self) -> Self {
+        Self { spec: self.spec.clone(), ..*self }
     }
 }
 

@@ -182,8 +182,8 @@ pub(crate) fn read<K: ChainKind>(
     for part in 0..header.parts {
         let decoded =
             read_part::<K>(&mut body, &header, part, parts.first(), length.is_some()).map_err(|kind| match kind {
-                // These are about the whole file.
-                FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) => kind,
+                // These are about the whole file, or the system.
+                FileErrorKind::Truncated { .. } | FileErrorKind::Io(_) | FileErrorKind::OutOfMemory { .. } => kind,
                 kind => FileErrorKind::Stage { stage: part, kind: Box::new(kind) },
             })?;
         parts.push(decoded);

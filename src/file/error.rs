@@ -41,17 +41,13 @@ impl FileError {
     }
 }
 
-/// For functions that return [`io::Error`]: this error inside an error of the system's kind, or of the kind
-/// [`InvalidData`](io::ErrorKind::InvalidData) if the file is at fault.
+/// For functions that return [`io::Error`]: this error inside an error of the system's kind, of the kind
+/// [`InvalidInput`](io::ErrorKind::InvalidInput) for a slice that is too short or not aligned,
+/// [`UnexpectedEof`](io::ErrorKind::UnexpectedEof) for a truncated file, or [`InvalidData`](io::ErrorKind::InvalidData) for any other
+/// fault of a file.
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
-        let kind = match &error.kind {
-            FileErrorKind::Io(error) => error.kind(),
-            FileErrorKind::Truncated { .. } => io::ErrorKind::UnexpectedEof,
-            FileErrorKind::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
-            _ => io::ErrorKind::InvalidData,
-        };
-        Self::new(kind, error)
+        Self::new(error.kind.io_kind(), error)
     }
 }
 
@@ -90,8 +86,7 @@ pub enum FileErrorKind {
     Rotating,
     /// The file holds a single filter, and a rotating one was to be loaded.
     NotRotating,
-    /// A fault in a stage of a scalable filter, or in a generation of a rotating one. Its bytes are counted from the stage's
-    /// start.
+    /// A fault in a stage of a scalable filter, or in a generation of a rotating one.
     Stage {
         /// The stage, counted from 0.
         stage: usize,
@@ -172,6 +167,18 @@ pub enum FileErrorKind {
     Io(io::Error),
 }
 
+impl FileErrorKind {
+    fn io_kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Io(error) => error.kind(),
+            Self::Truncated { .. } => io::ErrorKind::UnexpectedEof,
+            Self::OutOfMemory { .. } => io::ErrorKind::OutOfMemory,
+            Self::Misaligned { .. } | Self::SliceTooShort { .. } => io::ErrorKind::InvalidInput,
+            _ => io::ErrorKind::InvalidData,
+        }
+    }
+}
+
 impl From<io::Error> for FileErrorKind {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
@@ -188,14 +195,14 @@ messages! { FileErrorKind {
     Self::NewerVersion { found, newest } => "written in version {found} of the format, and this build reads up to version {newest}: update bloomline",
     Self::OlderVersion { found, oldest } => "written in version {found} of the format, from before the first release, and this \
          build reads from version {oldest} on: build the filter again",
-    Self::Truncated { have, want } => "truncated: {have} bytes of {want}",
-    Self::TooLong { have, want } => "too long: {have} bytes instead of {want}",
-    Self::DamagedHeader => "damaged: the checksum of the header is wrong",
-    Self::DamagedBody => "damaged: the checksum of the blocks is wrong",
+    Self::Truncated { have, want } => "truncated: {have} bytes of {want}; copy or build it again",
+    Self::TooLong { have, want } => "too long: {have} bytes instead of {want}; copy or build it again",
+    Self::DamagedHeader => "damaged: the checksum of the header is wrong; copy or build it again",
+    Self::DamagedBody => "damaged: the checksum of the blocks is wrong; copy or build it again",
     Self::Field { field, value, allowed } => "impossible header: {field} is {value}, but must be {allowed}",
     Self::OtherLayout { found, wanted } => "a filter of the layout `{found}`, not `{wanted}`: load it as the type of that layout",
     Self::OtherHash => "keys were hashed in another way than bloomline does (its golden hash differs): read it with the program that wrote it",
-    Self::OutOfMemory { bytes } => "the system does not have {bytes} bytes of memory for the filter",
+    Self::OutOfMemory { bytes } => "the system does not have {bytes} bytes of memory for the filter; load it where there is more",
     Self::Misaligned { remainder, alignment } => "the filter begins {remainder} bytes past a multiple of {alignment} in memory: place its section at a multiple of {alignment}, or load a copy with read_from",
     Self::SliceTooShort { have, want } => "a slice of {have} bytes for a filter whose file takes {want}: give as many as file_bytes() says",
     Self::Io(error) => "{error}",

@@ -10,7 +10,6 @@ use crate::filter::raw::RawFilter;
 use crate::filter::view::view_impls;
 use crate::layout::access::Shared;
 use crate::layout::sectorized::Sectorized;
-use crate::sync::Ordering;
 
 /// A [`BloomFilter`] that any number of threads insert into and query at once, without locks.
 ///
@@ -100,10 +99,7 @@ impl AtomicBloomFilter {
     /// [`MergeError`] if the filters differ in size, probes, seed or the name of their keys; nothing is changed then.
     pub fn intersect(&mut self, other: &Self) -> Result<(), MergeError> {
         self.0.check_same(&other.0)?;
-        for (ours, theirs) in self.0.blocks.as_slice().iter().zip(other.0.words()) {
-            // Relaxed: `&mut self` rules out racing callers.
-            ours.0.iter().zip(theirs).for_each(|(ours, theirs)| _ = ours.fetch_and(theirs, Ordering::Relaxed));
-        }
+        self.0.blocks.and_assign(other.0.words());
         Ok(())
     }
 

@@ -19,6 +19,8 @@ use alloc::string::String;
 /// [`AtomicBloomFilter`](crate::AtomicBloomFilter); `From` converts between the two without copying. Every key sets 4, 8, 12 or
 /// 16 bits in a single block of 64 bytes, so that a query or an insert touches one cache line.
 ///
+/// Filters are equal if their size, probes, seed and bits are. Kernels, and what the filters are made for, are not compared.
+///
 /// # Examples
 /// ```
 /// use bloomline::BloomFilter;

@@ -7,7 +7,7 @@ use crate::layout::ops::LayoutOps;
 use crate::layout::sectorized::Sectorized;
 
 /// The properties that all of the filters share, and their combined figures. Kinds of keys are recorded in each of
-/// them, and united when they are read, because a part that is added or merged has its own.
+/// them, and united when they are read, because a part that is merged has its own.
 macro_rules! aggregate_methods {
     ($self:ident, any: $filter:expr, all: $filters:expr) => {
         pub(crate) fn current_fpr(&$self) -> f64 {
@@ -24,14 +24,14 @@ macro_rules! aggregate_methods {
 
         #[cfg(feature = "file")]
         pub(crate) fn key_kinds(&$self) -> Vec<u16> {
-            let kinds = crate::builder::spec::KeyKinds::default();
+            use crate::builder::spec::KeyKinds;
+            let kinds = KeyKinds::default();
             $filters.for_each(|filter| kinds.unite(&filter.key_kinds()));
+            // Keys without recorded kinds are texts.
+            if !kinds.get().is_empty() && $filters.any(|filter| filter.key_kinds().is_empty() && filter.has_keys()) {
+                kinds.unite(&KeyKinds::TEXT);
+            }
             kinds.get()
-        }
-
-        #[cfg(feature = "file")]
-        pub(crate) fn add_key_kinds(&$self, kinds: &[u16]) {
-            $filters.for_each(|filter| filter.add_key_kinds(kinds));
         }
 
         pub(crate) fn seed(&$self) -> u64 {

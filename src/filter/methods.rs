@@ -559,9 +559,9 @@ macro_rules! file_methods {
             }
 
             /// Returns the kinds of values that keys were made of, one set of bits for each part of a key; empty if
-            /// none are recorded. docs/FORMAT.md lists the bits. A file keeps them, and a merge unites them. Programs
-            /// that hash values of columns record them, so that a filter of numbers is not queried for texts; inserts
-            /// record nothing.
+            /// none are recorded. docs/FORMAT.md lists the bits. A file keeps them, and a merge unites them: keys without
+            /// recorded kinds are texts then. Programs that hash values of columns record them, so that a filter of numbers
+            /// is not queried for texts; inserts record nothing.
             pub fn key_kinds(&self) -> Vec<u16> {
                 self.0.key_kinds()
             }

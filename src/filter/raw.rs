@@ -115,14 +115,19 @@ impl<L: LayoutOps<A>, A: Access> RawFilter<L, A> {
         {
             let [ours, theirs] = [self, other].map(Self::key_kinds);
             let unrecorded = if ours.is_empty() { self } else { other };
-            let has_keys = || unrecorded.words().any(|block| block != [0; 8]);
-            if ours.is_empty() != theirs.is_empty() && has_keys() {
+            if ours.is_empty() != theirs.is_empty() && unrecorded.has_keys() {
                 self.add_key_kinds(&crate::builder::spec::KeyKinds::TEXT);
             }
             self.add_key_kinds(&theirs);
         }
         #[cfg(not(feature = "file"))]
         let _ = other;
+    }
+
+    /// Returns true if a bit is set.
+    #[cfg(feature = "file")]
+    pub(crate) fn has_keys(&self) -> bool {
+        self.words().any(|block| block != [0; 8])
     }
 
     pub(crate) fn seed(&self) -> u64 {

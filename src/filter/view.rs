@@ -94,23 +94,23 @@ use core::ops::Deref;
 macro_rules! dispatch {
     ($filter:expr, |$view:pat_param| $body:expr $(,)?) => {
         match $filter {
-            // The type distinguishes the loop from others.
+            // The type distinguishes the loop from others. Items of a macro are visible in its arguments.
             filter => {
-                struct Loop;
+                struct __BloomlineLoop;
                 match $crate::__private::loop_isa(&filter) {
-                    $crate::__private::LoopIsa::Avx512(isa) => $crate::__private::run::<_, _, Loop, _>(
+                    $crate::__private::LoopIsa::Avx512(isa) => $crate::__private::run::<_, _, __BloomlineLoop, _>(
                         filter,
                         isa,
                         #[inline(always)]
                         |$view| $body,
                     ),
-                    $crate::__private::LoopIsa::Avx2(isa) => $crate::__private::run::<_, _, Loop, _>(
+                    $crate::__private::LoopIsa::Avx2(isa) => $crate::__private::run::<_, _, __BloomlineLoop, _>(
                         filter,
                         isa,
                         #[inline(always)]
                         |$view| $body,
                     ),
-                    $crate::__private::LoopIsa::Baseline(isa) => $crate::__private::run::<_, _, Loop, _>(
+                    $crate::__private::LoopIsa::Baseline(isa) => $crate::__private::run::<_, _, __BloomlineLoop, _>(
                         filter,
                         isa,
                         #[inline(always)]

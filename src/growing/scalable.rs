@@ -22,6 +22,8 @@ use alloc::string::String;
 /// merged have a bound, [`BloomFilter`]s of that size are better. A file cannot be mapped, because the blocks of its later
 /// stages are not aligned in it.
 ///
+/// Filters are equal if their stages, keys and rates are.
+///
 /// # Examples
 /// ```
 /// use bloomline::ScalableBloomFilter;

@@ -118,6 +118,13 @@ impl SharedStages {
 
     chain::aggregate_methods!(self, any: self.stage(0), all: self.newest_first().rev());
 
+    #[cfg(feature = "file")]
+    pub(super) fn add_key_kinds(&self, kinds: &[u16]) {
+        // A stage that is being built has the kinds of the stage before it.
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.newest_first().for_each(|stage| stage.add_key_kinds(kinds));
+    }
+
     pub(super) fn populate(&mut self) {
         self.stages.iter_mut().for_each(Stage::populate);
     }

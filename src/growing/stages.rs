@@ -230,7 +230,12 @@ impl Stages {
         self.stages[merged..].iter_mut().try_for_each(|stage| stage.0.set_key_name(name.to_owned()))
     }
 
-    chain::aggregate_methods!(self, any: self.last(), all: self.stages.iter());
+    chain::aggregate_methods!(self, any: self.last(), all: self.stages.iter().map(|stage| &stage.0));
+
+    #[cfg(feature = "file")]
+    pub(super) fn add_key_kinds(&self, kinds: &[u16]) {
+        self.stages.iter().for_each(|stage| stage.add_key_kinds(kinds));
+    }
 
     pub(super) fn populate(&mut self) {
         self.last_mut().populate();

@@ -111,7 +111,8 @@ impl Blocks {
         let layout = Layout::from_size_align(bytes + align, 8).map_err(|_| BuildError::OutOfMemory { bytes })?;
         let allocation = Allocation::zeroed(layout).ok_or(BuildError::OutOfMemory { bytes })?;
         let padding = allocation.base.align_offset(align);
-        debug_assert!(padding <= align);
+        // Miri may return `usize::MAX`.
+        assert!(padding <= align, "{padding} bytes of padding");
         // SAFETY: `padding` is at most `align`, by which the allocation is larger than the blocks.
         let first = unsafe { allocation.base.add(padding) }.cast::<Block>();
         if align == HUGE_PAGE {
@@ -437,6 +438,19 @@ impl AtomicBlocks {
             // Relaxed: the caller orders it for other threads. Reads first, as the blocks of one writer do.
             if word.load(Ordering::Relaxed) != 0 {
                 word.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Clears the bits that are clear in `theirs`.
+    pub(crate) fn and_assign(&mut self, theirs: impl Iterator<Item = [u64; WORDS]>) {
+        for (ours, theirs) in self.as_slice().iter().zip(theirs) {
+            for (ours, theirs) in ours.0.iter().zip(theirs) {
+                // Relaxed, and in two steps: `self` is borrowed exclusively. Reads first, as in `clear_relaxed`.
+                let word = ours.load(Ordering::Relaxed);
+                if word & !theirs != 0 {
+                    ours.store(word & theirs, Ordering::Relaxed);
+                }
             }
         }
     }

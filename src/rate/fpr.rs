@@ -316,6 +316,10 @@ pub(crate) fn bit_probability(blocks: u64, probes: u32) -> f64 {
 /// The expected share of zeros after n keys is exactly (1 - `bit_probability`)^n, which is solved for n. (The form of
 /// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures", 2007, for these layouts.)
 pub(crate) fn estimate_keys(fill_ratio: f64, bit_probability: f64) -> f64 {
+    if fill_ratio == 1.0 {
+        // The quotient is not a number if each key sets every bit, as in a filter of one bit.
+        return f64::INFINITY;
+    }
     libm::log1p(-fill_ratio) / libm::log1p(-bit_probability)
 }
 
@@ -462,6 +466,9 @@ mod tests {
             assert!((estimate_keys(fill_ratio, bit_probability(1, probes)) - 1.0).abs() < 1e-12);
         }
         assert_eq!(estimate_keys(0.0, bit_probability(10, 8)), 0.0);
-        assert_eq!(estimate_keys(1.0, bit_probability(10, 8)), f64::INFINITY);
+        assert_eq!(
+            [bit_probability(10, 8), 1.0].map(|probability| estimate_keys(1.0, probability)),
+            [f64::INFINITY; 2]
+        );
     }
 }

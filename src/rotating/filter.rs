@@ -97,6 +97,9 @@ impl RotatingBloomFilter {
         ///
         /// Its builder takes keys and rate, and refuses memory and probes
         /// ([`BuildError::NotKeysAndRate`](crate::BuildError::NotKeysAndRate)).
+        ///
+        /// # Panics
+        /// If the system has no clock, as `wasm32-unknown-unknown`.
     }
     methods::insert_methods!("bloomline::RotatingBloomFilter", many_writers);
     #[cfg(feature = "rayon")]

@@ -39,9 +39,9 @@ fn is_a_set(mut filter: impl Filter) {
     assert!(filter.key_name() == "squares" && filter.current_fpr() < 1e-9 && filter.memory_bytes() > 2000);
 }
 
-/// Builds a filter whose type is not named, as a generic program does.
+/// Builds a filter whose type is not named, as a generic program does. A builder can be cloned even if its filter cannot.
 fn built<F: TryFrom<Builder<F>, Error = BuildError>>(builder: Builder<F>) -> F {
-    builder.expected_keys(2000).false_positive_rate(1e-9).key_name("squares").build().unwrap()
+    builder.expected_keys(2000).false_positive_rate(1e-9).key_name("squares").clone().build().unwrap()
 }
 
 #[test]
@@ -208,6 +208,13 @@ fn empty_offsets_hold_no_keys_and_wrong_offsets_panic() {
     }
 }
 
+#[test]
+fn the_body_of_dispatch_names_items_of_its_caller() {
+    struct Loop(u64);
+    let seen = BloomFilter::from_iter([7u64]);
+    assert!(bloomline::dispatch!(&seen, |view| view.contains(&Loop(7).0)));
+}
+
 /// Keys. One of them panics as it is hashed.
 struct Trap(usize);
 
@@ -261,4 +268,6 @@ fn file_errors_convert_to_io_errors() {
     );
     let inner = error.get_ref().and_then(|error| error.downcast_ref::<bloomline::FileError>()).unwrap();
     assert!(matches!(inner.kind(), FileErrorKind::NotBloomline));
+    let short = BloomFilter::new(10, 0.1).unwrap().write_to_slice(&mut [0; 64]).unwrap_err();
+    assert_eq!(io::Error::from(short).kind(), io::ErrorKind::InvalidInput);
 }

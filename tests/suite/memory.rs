@@ -71,8 +71,9 @@ fn copies_and_unions_of_sparse_filters_are_sparse() {
         let mut copy = filter.clone();
         copy.union(&filter).unwrap();
         filter.intersect(&copy).unwrap();
-        let atomic = AtomicBloomFilter::from(filter.clone());
-        atomic.union(&AtomicBloomFilter::from(copy.clone())).unwrap();
+        let (mut atomic, other) = (AtomicBloomFilter::from(filter.clone()), AtomicBloomFilter::from(copy.clone()));
+        atomic.union(&other).unwrap();
+        atomic.intersect(&other).unwrap();
         let taken = resident() - before;
         // Three copies of some 4 MB each, and none of 256 MiB.
         assert!(taken < 24 << 20, "{taken}");

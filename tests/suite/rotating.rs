@@ -432,6 +432,18 @@ fn a_batch_of_repeats_does_not_make_others_rotate() {
 }
 
 /// The file in tests/data, which every later version must still read. tests/data/golden.py has its keys.
+/// Also the generation that is in no window when the kinds are recorded.
+#[test]
+fn every_generation_has_the_recorded_kinds() {
+    let filter = RotatingBloomFilter::new(10, 0.01).unwrap();
+    filter.add_key_kinds(&[1 << 2]);
+    for _ in 0..4 {
+        filter.insert(&1u64);
+        assert_eq!(filter.key_kinds(), [1 << 2]);
+        filter.rotate();
+    }
+}
+
 #[test]
 fn the_golden_file_round_trips() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../data/rotating.bloom");

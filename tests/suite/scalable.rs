@@ -139,6 +139,35 @@ fn a_union_refuses_incompatible_filters() {
     assert!(filter.stages().len() + before > max);
 }
 
+/// Keys without recorded kinds are texts, beside kinds that are recorded: docs/FORMAT.md. A file omits the kinds of texts.
+#[test]
+fn a_union_has_the_kinds_of_all_keys() {
+    const TEXT: u16 = 1;
+    const NUMBER: u16 = 1 << 2;
+    let with = |kinds: &[u16], keys: u64| {
+        let mut filter = scalable(10, 0.01, 1);
+        filter.add_key_kinds(kinds);
+        filter.extend(0..keys);
+        filter
+    };
+    for (ours, theirs, expected) in [
+        (with(&[NUMBER], 20), with(&[], 5), vec![TEXT | NUMBER]),
+        (with(&[], 20), with(&[NUMBER], 5), vec![TEXT | NUMBER]),
+        (with(&[NUMBER], 20), with(&[TEXT], 5), vec![TEXT | NUMBER]),
+        (with(&[NUMBER], 20), with(&[], 0), vec![NUMBER]),
+        (with(&[], 0), with(&[NUMBER], 5), vec![NUMBER]),
+        (with(&[], 20), with(&[], 5), vec![]),
+    ] {
+        let mut united = ours;
+        united.union(&theirs).unwrap();
+        assert_eq!(united.key_kinds(), expected);
+        let mut bytes = Vec::new();
+        united.write_to(&mut bytes).unwrap();
+        assert_eq!(ScalableBloomFilter::read_from(&bytes[..]).unwrap().key_kinds(), expected);
+        assert_eq!(AtomicScalableBloomFilter::from(united).key_kinds(), expected);
+    }
+}
+
 /// The stage that is not full is resized to its contents, and the filter continues to grow.
 #[test]
 fn a_shrunk_filter_keeps_its_keys_and_its_rate() {

@@ -209,6 +209,10 @@ fn a_header_with_too_many_blocks_takes_no_memory() {
         let named = matches!(error.kind(), &FileErrorKind::Truncated { have, want } if (have, want) == lengths);
         assert!(named, "{error:?}");
     }
+    // The largest number that the format allows exceeds the address space, which is not a fault of a stage.
+    let claim = with_header(&good, 64, 16, &((1u64 << 57) - 1).to_le_bytes());
+    let error = ScalableBloomFilter::read_from(&claim[..]).unwrap_err();
+    assert!(matches!(error.kind(), &FileErrorKind::OutOfMemory { bytes } if bytes == (1 << 63) - 64), "{error:?}");
 }
 
 #[test]
