@@ -28,7 +28,7 @@ from scrapy.utils.misc import load_object  # noqa: E402
 from scrapy.utils.request import RequestFingerprinter  # noqa: E402
 from scrapy.utils.test import get_crawler  # noqa: E402
 
-from bloomline.scrapy import RedisDupeFilter, _address, _fingerprints, _load  # noqa: E402
+from bloomline.scrapy import DupeFilter, RedisDupeFilter, _address, _fingerprints, _load  # noqa: E402
 import spider  # noqa: E402
 
 OURS: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.DupeFilter"}
@@ -461,6 +461,11 @@ def test_a_filter_that_is_too_small_is_reported(site: Site, tmp_path: pathlib.Pa
     assert "too small for" in small.log.read_text() and stats["bloomline/false_positive_rate"] > 2e-5
     # Some pages arrived when the filter was still sparse.
     assert 0 < stats["bloomline/expected_lost"] < stats["bloomline/false_positive_rate"] * 100
+
+
+def test_an_interval_without_a_folder_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    DupeFilter(get_crawler(settings_dict={"BLOOMLINE_SAVE_INTERVAL": 300}))
+    assert "saves nothing" in caplog.text
 
 
 def read_seen(path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> tuple[list[bytes], int]:

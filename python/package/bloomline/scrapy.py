@@ -110,7 +110,7 @@ class DupeFilter(_DupeFilter):
 
     BLOOMLINE_EXPECTED_KEYS is the number of different requests to expect. By default the filter grows.
     BLOOMLINE_FALSE_POSITIVE_RATE is the maximum share of new pages that are lost, by default 0.000001.
-    BLOOMLINE_SAVE_INTERVAL, in seconds, keeps the filter of a run that is killed; see below.
+    BLOOMLINE_SAVE_INTERVAL, in seconds, keeps the filter of a run with JOBDIR that is killed; see below.
 
     A run that is stopped (Ctrl-C once) saves the filter in JOBDIR/requests.bloom, and the next run continues with it,
     whatever its settings are. Fingerprints in JOBDIR/requests.seen, which Scrapy's own filter wrote, are added.
@@ -132,6 +132,8 @@ class DupeFilter(_DupeFilter):
         self._save_at = 0.0
         jobdir = job_dir(settings)
         self._folder = Path(jobdir) if jobdir else None
+        if self._interval and not self._folder:
+            logger.warning("BLOOMLINE_SAVE_INTERVAL saves nothing, because this run has no folder for the filter: set JOBDIR")
         # Done before the scheduler opens the queue.
         unsaved = _left_by_a_kill(self._folder) if self._folder else None
         if self._folder and unsaved is not None:
