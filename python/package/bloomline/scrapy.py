@@ -253,14 +253,15 @@ class RedisDupeFilter(_DupeFilter):
         if keys:
             self._size |= {"expected_keys": keys, "forget_after": seconds or None}
         self._failed = False
+        self._opened: RedisBloomFilter | None = None
         # The scheduler of scrapy-redis does not close a filter that it keeps.
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
         path = settings.get("BLOOMLINE_IMPORT_FROM")
         self._old: Any = load_object(path).from_spider(crawler.spider) if path else None
         # A set that is cleared first may have another size.
-        self._opened = None if is_cleared else self._open()
         if is_cleared:
             return
+        self._opened = self._open()
         if self._old:
             self._import()
         else:
@@ -384,7 +385,8 @@ class RedisDupeFilter(_DupeFilter):
         if count:
             logger.warning(
                 "scrapy-redis's own filter has %d fingerprints in the set %s, and this filter does not know them: their pages are "
-                'fetched again. BLOOMLINE_IMPORT_FROM = "%s" adds them; without it, delete the set if it is of no use',
+                'fetched again. To add them, remove this filter (RedisBloomFilter(url, name).delete()) and set BLOOMLINE_IMPORT_FROM = "%s"; '
+                "or delete the set if it is of no use",
                 count,
                 old.key,
                 SCRAPY_REDIS,
