@@ -430,7 +430,8 @@ def test_wrong_arguments_fail_at_the_call_by_their_names(make: Any, tmp_path: pa
         ({"on": 1.5}, TypeError, "on is 1.5"),
         ({"on": b"url"}, TypeError, "on is b'url'"),
         ({"on": [True]}, TypeError, "on has True"),
-        ({"options": "--exact"}, ValueError, "a frame is returned"),
+        ({"options": "--exact"}, ValueError, "options is for files"),
+        ({"state": tmp_path / "seen.bloom"}, ValueError, "state is for files.* seen, which is a filter"),
     ]
     if make not in (pl.DataFrame, pl.LazyFrame):
         wrong += [({"on": ["url", "none"]}, KeyError, "on has 'none', .*'url'"), ({"on": 5}, KeyError, "on has 5")]

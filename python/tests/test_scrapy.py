@@ -28,7 +28,7 @@ from scrapy.utils.misc import load_object  # noqa: E402
 from scrapy.utils.request import RequestFingerprinter  # noqa: E402
 from scrapy.utils.test import get_crawler  # noqa: E402
 
-from bloomline.scrapy import RedisDupeFilter, _address, _fingerprints, _load  # noqa: E402
+from bloomline.scrapy import DupeFilter, RedisDupeFilter, _address, _fingerprints, _load  # noqa: E402
 import spider  # noqa: E402
 
 OURS: dict[str, Any] = {"DUPEFILTER_CLASS": "bloomline.scrapy.DupeFilter"}
@@ -390,7 +390,8 @@ def refuse_fingerprints(site: Site, folder: pathlib.Path, settings: dict[str, An
     before = site.fetched
     run = Run(site, folder, **settings)
     run.wait()
-    assert "BLOOMLINE_IMPORT_FROM" in run.log.read_text().split("ValueError: ")[-1] and site.fetched == before
+    log = run.log.read_text()
+    assert "BLOOMLINE_IMPORT_FROM" in log.split("ValueError: ")[-1] and "AttributeError" not in log and site.fetched == before
 
 
 def test_an_interrupted_import_continues(redis: Server) -> None:
@@ -461,6 +462,11 @@ def test_a_filter_that_is_too_small_is_reported(site: Site, tmp_path: pathlib.Pa
     assert "too small for" in small.log.read_text() and stats["bloomline/false_positive_rate"] > 2e-5
     # Some pages arrived when the filter was still sparse.
     assert 0 < stats["bloomline/expected_lost"] < stats["bloomline/false_positive_rate"] * 100
+
+
+def test_an_interval_without_a_folder_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    DupeFilter(get_crawler(settings_dict={"BLOOMLINE_SAVE_INTERVAL": 300}))
+    assert "saves nothing" in caplog.text
 
 
 def read_seen(path: pathlib.Path, caplog: pytest.LogCaptureFixture) -> tuple[list[bytes], int]:

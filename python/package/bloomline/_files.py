@@ -215,8 +215,12 @@ def dedup(
     _frames.check_arguments(n, p, nulls, keep)
     destinations = (output is not None) + (output_dir is not None) + in_place
     if not isinstance(inputs, (str, os.PathLike)) and _frames.is_data(inputs):
-        if destinations or state is not None or options:
-            raise ValueError("a frame is returned, not written: give it only with on, n, p, nulls, keep and seen")
+        of_files = {"output": output, "output_dir": output_dir, "in_place": in_place or None, "state": state, "options": options or None}
+        if unfit := [name for name, value in of_files.items() if value is not None]:
+            raise ValueError(
+                f"{unfit[0]} is for files, and a frame is returned, not written: give it only with on, n, p, nulls, keep and seen, which is a"
+                " filter with the keys of earlier frames"
+            )
         return _frames.dedup(inputs, on, n, p, nulls, seen, "first" if keep is None else keep, progress)
     paths = _paths(inputs)
     if destinations != 1:

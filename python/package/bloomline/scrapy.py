@@ -110,7 +110,7 @@ class DupeFilter(_DupeFilter):
 
     BLOOMLINE_EXPECTED_KEYS is the number of different requests to expect. By default the filter grows.
     BLOOMLINE_FALSE_POSITIVE_RATE is the maximum share of new pages that are lost, by default 0.000001.
-    BLOOMLINE_SAVE_INTERVAL, in seconds, keeps the filter of a run that is killed; see below.
+    BLOOMLINE_SAVE_INTERVAL, in seconds, keeps the filter of a run with JOBDIR that is killed; see below.
 
     A run that is stopped (Ctrl-C once) saves the filter in JOBDIR/requests.bloom, and the next run continues with it,
     whatever its settings are. Fingerprints in JOBDIR/requests.seen, which Scrapy's own filter wrote, are added.
@@ -132,6 +132,8 @@ class DupeFilter(_DupeFilter):
         self._save_at = 0.0
         jobdir = job_dir(settings)
         self._folder = Path(jobdir) if jobdir else None
+        if self._interval and not self._folder:
+            logger.warning("BLOOMLINE_SAVE_INTERVAL saves nothing, because this run has no folder for the filter: set JOBDIR")
         # Done before the scheduler opens the queue.
         unsaved = _left_by_a_kill(self._folder) if self._folder else None
         if self._folder and unsaved is not None:
@@ -251,14 +253,15 @@ class RedisDupeFilter(_DupeFilter):
         if keys:
             self._size |= {"expected_keys": keys, "forget_after": seconds or None}
         self._failed = False
+        self._opened: RedisBloomFilter | None = None
         # The scheduler of scrapy-redis does not close a filter that it keeps.
         crawler.signals.connect(self._spider_closed, signals.spider_closed)
         path = settings.get("BLOOMLINE_IMPORT_FROM")
         self._old: Any = load_object(path).from_spider(crawler.spider) if path else None
         # A set that is cleared first may have another size.
-        self._opened = None if is_cleared else self._open()
         if is_cleared:
             return
+        self._opened = self._open()
         if self._old:
             self._import()
         else:
@@ -382,7 +385,8 @@ class RedisDupeFilter(_DupeFilter):
         if count:
             logger.warning(
                 "scrapy-redis's own filter has %d fingerprints in the set %s, and this filter does not know them: their pages are "
-                'fetched again. BLOOMLINE_IMPORT_FROM = "%s" adds them; without it, delete the set if it is of no use',
+                'fetched again. To add them, remove this filter (RedisBloomFilter(url, name).delete()) and set BLOOMLINE_IMPORT_FROM = "%s"; '
+                "or delete the set if it is of no use",
                 count,
                 old.key,
                 SCRAPY_REDIS,

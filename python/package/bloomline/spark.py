@@ -192,8 +192,8 @@ def build(
 ) -> BloomFilter | MappedBloomFilter:
     """Build a filter with the keys of all rows, with the same bits as on a single machine.
 
-    Each core of the cluster makes a filter of the whole size. The executors merge the filters in pieces of 128 KiB, and the driver adds
-    up the pieces. It holds one filter.
+    Its key name is the name of the columns. Each core of the cluster makes a filter of the whole size. The executors merge the filters in
+    pieces of 128 KiB, and the driver adds up the pieces. It holds one filter.
 
     Args:
         df: The frame.
@@ -221,7 +221,7 @@ def build(
     frame, names, key = _named(df, on)
     session = frame.sparkSession
     keys = frame.select(_key(_columns(frame, names)).alias(_KEY))
-    seen = BloomFilter(n, p, seed=seed)
+    seen = BloomFilter(n, p, seed=seed, key_name=key.name)
     made = keys.coalesce(partitions or _cores(session)).mapInArrow(functools.partial(_pieces, key, n, p, nulls, seed), "piece long, blocks binary")
     with _conf(session, "spark.sql.execution.arrow.maxRecordsPerBatch", str(_ROWS)):
         merged = made.repartition(math.ceil(seen.memory_bytes / _MERGED), "piece").mapInArrow(_merged, made.schema)
