@@ -41,7 +41,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         take_exported(hasher, keys, 0, take)?;
     } else if is_reader(keys)? {
         // The types are checked before any key is taken.
-        take_all(hasher, &keys.getattr("schema")?.call_method0("empty_table")?, take)?;
+        take_all(hasher, &frames(py)?.call_method1("no_rows", (keys.getattr("schema")?,))?, take)?;
         let mut first = 0;
         for batch in keys.try_iter()? {
             first += take_exported(hasher, &batch?, first, take)?;

@@ -7,6 +7,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import uuid
 from typing import Any
 
 import pytest
@@ -301,6 +302,11 @@ def test_readers_and_data_sets_are_read_as_streams(tmp_path: pathlib.Path) -> No
     assert bloomline.dedup(data, on="a", seen=seen).read_all().num_rows == 0
     with pytest.raises(KeyError, match="none"):
         bloomline.dedup(data, on="none")
+    # pyarrow's Schema.empty_table makes no columns of these types.
+    times = pa.array([0, 0], pa.timestamp("s")).dictionary_encode()
+    uuids = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array([uuid.UUID(int=1)] * 2))
+    odd = pa.table({"times": times, "uuids": uuids})
+    assert bloomline.dedup(odd.to_reader(), on=["times"]).read_all().num_rows == 1
     with pytest.raises(ValueError, match="needs all rows"):
         bloomline.dedup(data, on="a", keep="last")
 

@@ -349,8 +349,13 @@ def _stream(
     """Returns a reader of the new rows of a reader or a data set, batch by batch."""
     reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
     # A column that does not exist fails at the call.
-    _columns(reader.schema.empty_table(), on, "pyarrow")
+    _columns(no_rows(reader.schema), on, "pyarrow")
     return needed("pyarrow").RecordBatchReader.from_batches(reader.schema, _new_rows(reader, on, n, p, nulls, seen, progress))
+
+
+def no_rows(schema: Any) -> Any:
+    """Returns a table without rows. `empty_table` does not make columns of all types."""
+    return needed("pyarrow").Table.from_batches([], schema)
 
 
 def _examples(
@@ -358,7 +363,7 @@ def _examples(
 ) -> Any:
     """Returns the new examples of an IterableDataset, which are read when it is iterated."""
     if dataset.features is not None:
-        _columns(dataset.features.arrow_schema.empty_table(), on, "pyarrow")
+        _columns(no_rows(dataset.features.arrow_schema), on, "pyarrow")
     return new_examples(dataset, functools.partial(_new_rows, on=on, n=n, p=p, nulls=nulls, seen=seen, progress=progress))
 
 
