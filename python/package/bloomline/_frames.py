@@ -141,13 +141,16 @@ def needed(name: str) -> Any:
     return module
 
 
-def check_package(data: object) -> None:
-    """Refuses objects of packages that are older than the least version, and lazy frames."""
+def check_package(data: Any) -> None:
+    """Refuses objects of packages that are older than the least version, lazy frames, and types that a package does not export."""
     if type(data).__name__ == "LazyFrame":
         raise TypeError("a LazyFrame has no rows before it is collected: give frame.collect()")
     for kind in type(data).__mro__:
         if _package(kind) in LEAST:
             needed(_package(kind))
+    # DuckDB exports these as times of day alone.
+    if type(data).__name__ == "DuckDBPyRelation" and any("TIME WITH TIME ZONE" in str(kind) for kind in data.types):
+        raise TypeError("the relation has a column of TIME WITH TIME ZONE, whose zone DuckDB does not export: cast it to VARCHAR")
 
 
 def _kind(data: object) -> tuple[str, str]:
@@ -209,6 +212,7 @@ def dedup(
     _check_seen(seen)
     if package == "duckdb":
         needed("pyarrow")
+        check_package(frame)
         bloomline_rows = frame.to_arrow_table() if hasattr(frame, "to_arrow_table") else frame.fetch_arrow_table()
         bloomline_rows = dedup(bloomline_rows, on, n, p, nulls, seen, keep, progress, depth + 1)
         # DuckDB finds the variable by its name. The relation has the connection of the one that was given.
