@@ -477,6 +477,9 @@ MIXED: dict[str, list[Any]] = {
     "names of members": [{"a": 1}, {b"a": 1}],
     "numbers and dates": [dt.date(1970, 1, 2), 1],
     "texts and dates": [dt.date(1970, 1, 2), "1970-01-02"],
+    "sets": [{0, 8}, {8, 0}],
+    "sets in lists": [[{0, 8}], [{8, 0}]],
+    "infinite decimals": [decimal.Decimal(1), decimal.Decimal("inf")],
 }
 
 

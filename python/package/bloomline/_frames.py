@@ -456,7 +456,7 @@ def table_of_pandas(frame: Any) -> Any:
 
     Raises:
         TypeError: If objects of a column have several kinds that Arrow's conversion merges: texts and byte strings, missing members and
-            nulls, and times of several types, of which it drops the time of day, the zone or nanoseconds.
+            nulls, and times of several types, of which it drops the time of day, the zone or nanoseconds. If they are sets.
     """
     pa = needed("pyarrow")
     errors = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
@@ -471,7 +471,7 @@ def table_of_pandas(frame: Any) -> Any:
         mixed = _mixed(objects.to_numpy()) if objects.dtype == object else None
         try:
             array = array_of_pandas(column)
-        except (*errors, OverflowError) as error:
+        except (*errors, OverflowError, TypeError) as error:
             found = mixed or f"objects that cannot be read as an Arrow array: {error}; convert them, such as by .astype(str)"
             raise TypeError(f"column {label!r} has {found}") from error
         if mixed is not None:
@@ -507,12 +507,14 @@ def array_of_pandas(column: Any) -> Any:
 
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta
-_LISTS = list, tuple, set, frozenset
+_LISTS = list, tuple
 # The number of objects whose types are checked together.
 _FEW_OBJECTS = 1 << 10
 # The end of the path of the set of a struct's members.
 _MEMBERS = "members"
 _INEXACT = "inexact"
+# Arrow takes them as lists, and equal ones may differ in the order of their elements, which the process chooses.
+_SETS = "sets"
 
 FieldPath = tuple[Hashable, ...]
 
@@ -523,6 +525,8 @@ def _mixed(objects: Any) -> str | None:
     for start in range(0, len(objects), _FEW_OBJECTS):
         for path, kind in _kinds(objects[start : start + _FEW_OBJECTS], ()):
             other = kinds.setdefault(path, kind)
+            if kind == _SETS:
+                return "sets, whose elements have no order: convert them to lists, such as by .map(sorted)"
             if other == kind != _INEXACT:
                 continue
             if path[-1:] == (_MEMBERS,):
@@ -581,9 +585,11 @@ def _kinds(objects: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]
 
 
 def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]]:
-    """Yields the kind of a time, or of an array's items."""
+    """Yields the kind of a set or a time, or of an array's items."""
     np = needed("numpy")
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (set, frozenset)):
+        yield path, _SETS
+    elif isinstance(value, np.ndarray):
         if value.dtype == object:
             yield from _kinds(value, (*path, None))
         elif value.size:
