@@ -320,6 +320,8 @@ def test_types_of_polars_unknown_to_arrow_are_converted_or_refused() -> None:
     nulls = pl.DataFrame({"a": [None, None, None], "b": [1, 1, 2], "c": [[None], [None], []], "d": [{"e": None}] * 3})
     assert BloomFilter(1000, 1e-9).add_rows(nulls).tolist() == [True, False, True]
     assert bloomline.dedup(nulls, nulls="skip").is_empty()
+    for kind, value in (pl.Int128, 2**100), (pl.Null, None):
+        assert len(bloomline.dedup(pl.DataFrame({"a": pl.Series([[value]] * 2, dtype=pl.Array(kind, 1))}))) == 1
     with pytest.raises(TypeError, match="more than 38 digits"):
         seen.add_rows(pl.DataFrame({"a": pl.Series([2**127 - 1], dtype=pl.Int128)}))
     objects = pl.DataFrame({"a": pl.Series([object(), object()], dtype=pl.Object)})

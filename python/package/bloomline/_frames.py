@@ -631,6 +631,8 @@ def polars_for_arrow(frame: Any) -> list[Any]:
             return pl.Boolean
         if isinstance(kind, pl.List):
             return pl.List(arrow_type(kind.inner))
+        if isinstance(kind, pl.Array):
+            return pl.Array(arrow_type(kind.inner), kind.size)
         if isinstance(kind, pl.Struct):
             return pl.Struct({field.name: arrow_type(field.dtype) for field in kind.fields})
         return kind
