@@ -41,7 +41,7 @@ pub(crate) fn take_all(hasher: &KeyHasher, keys: &Bound<'_, PyAny>, take: &mut T
         take_exported(hasher, keys, 0, take)?;
     } else if is_reader(keys)? {
         // The types are checked before any key is taken.
-        take_all(hasher, &keys.getattr("schema")?.call_method0("empty_table")?, take)?;
+        take_all(hasher, &frames(py)?.call_method1("no_rows", (keys.getattr("schema")?,))?, take)?;
         let mut first = 0;
         for batch in keys.try_iter()? {
             first += take_exported(hasher, &batch?, first, take)?;
@@ -101,6 +101,13 @@ pub(crate) fn record_batches<T: Send>(
     };
     let field = detach(py, |_| {
         let schema = stream_schema(&mut streams[0])?;
+        if let Some((column, name)) = import(|| Ok(extension_in_dictionary(&schema, None)))? {
+            let column = column.unwrap_or_default();
+            return Err(PyTypeError::new_err(format!(
+                "column {column:?}: values of the extension type {name} in a dictionary cannot be keys; convert the column, such as \
+                 to texts"
+            )));
+        }
         import(|| Ok(Field::try_from(&schema).map_err(|_| unknown_format(&schema))))?.map_err(|format| {
             PyTypeError::new_err(format!("values of the unknown type {format:?} cannot be keys; cast the column"))
         })
@@ -376,8 +383,23 @@ struct KeyType {
     forms: Forms,
 }
 
+/// Returns the column and the extension type of a dictionary's values, which Arrow's crate drops from their type, in a schema or within
+/// it. Their keys would be those of the stored values.
+fn extension_in_dictionary(schema: &FFI_ArrowSchema, column: Option<&str>) -> Option<(Option<String>, String)> {
+    let name_of = |values: &FFI_ArrowSchema| values.metadata().ok()?.remove("ARROW:extension:name");
+    let in_values = |values: &FFI_ArrowSchema| match name_of(values) {
+        None => extension_in_dictionary(values, column),
+        Some(name) => (name != "arrow.json").then(|| (column.map(str::to_owned), name)),
+    };
+    let within = |child: &FFI_ArrowSchema| extension_in_dictionary(child, column.or_else(|| child.name()));
+    schema.dictionary().and_then(in_values).or_else(|| schema.children().find_map(within))
+}
+
 /// Returns the type of keys in a schema; other types are an error before any key is taken.
 fn key_type(schema: &FFI_ArrowSchema) -> PyResult<KeyType> {
+    if let Some((_, name)) = import(|| Ok(extension_in_dictionary(schema, None)))? {
+        return Err(extension_error(&format!("{name} in a dictionary")));
+    }
     let field = import(|| Ok(Field::try_from(schema).map_err(|_| unknown_format(schema))))?.map_err(|format| {
         PyTypeError::new_err(format!("an Arrow array of the unknown type {format:?}: {KEY_TYPES}; cast it"))
     })?;
@@ -410,10 +432,14 @@ fn unknown_format(schema: &FFI_ArrowSchema) -> String {
 fn check_field(field: &Field) -> PyResult<()> {
     match field.extension_type_name() {
         None | Some("arrow.bool8" | "arrow.json" | "arrow.uuid") => check_type(field.data_type()),
-        Some(name) => Err(PyTypeError::new_err(format!(
-            "an Arrow array of the extension type {name}: {KEY_TYPES}; cast it, or give what it stores"
-        ))),
+        Some(name) => Err(extension_error(name)),
     }
+}
+
+fn extension_error(name: &str) -> PyErr {
+    PyTypeError::new_err(format!(
+        "an Arrow array of the extension type {name}: {KEY_TYPES}; cast it, or give what it stores"
+    ))
 }
 
 fn check_type(found: &DataType) -> PyResult<()> {

@@ -209,6 +209,7 @@ PERIODS = pd.Series(pd.period_range("2020-01", periods=2, freq="M"))
         (pl.DataFrame({"a": [1], "b": pl.Series([1], dtype=pl.Int128)}), TypeError, 'unknown type "_pli128"'),
         (PERIODS, TypeError, "extension type pandas.period"),
         (pd.DataFrame({"a": [1, 2], "b": PERIODS}), TypeError, "extension type pandas.period"),
+        (PERIODS.astype("category"), TypeError, "extension type pandas.period in a dictionary"),
         (pd.Series([1, "a"]), TypeError, "cannot be read as an Arrow array.*'a'.*give a list of the keys"),
         (pd.Series(["a", 1]), TypeError, "cannot be read as an Arrow array.*give a list of the keys"),
         (pd.Series([object()]), TypeError, "cannot be read as an Arrow array.*give a list of the keys"),

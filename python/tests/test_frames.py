@@ -7,6 +7,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import uuid
 from typing import Any
 
 import pytest
@@ -301,6 +302,11 @@ def test_readers_and_data_sets_are_read_as_streams(tmp_path: pathlib.Path) -> No
     assert bloomline.dedup(data, on="a", seen=seen).read_all().num_rows == 0
     with pytest.raises(KeyError, match="none"):
         bloomline.dedup(data, on="none")
+    # pyarrow's Schema.empty_table makes no columns of these types.
+    times = pa.array([0, 0], pa.timestamp("s")).dictionary_encode()
+    uuids = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), pa.array([uuid.UUID(int=1)] * 2))
+    odd = pa.table({"times": times, "uuids": uuids})
+    assert bloomline.dedup(odd.to_reader(), on=["times"]).read_all().num_rows == 1
     with pytest.raises(ValueError, match="needs all rows"):
         bloomline.dedup(data, on="a", keep="last")
 
@@ -314,6 +320,8 @@ def test_types_of_polars_unknown_to_arrow_are_converted_or_refused() -> None:
     nulls = pl.DataFrame({"a": [None, None, None], "b": [1, 1, 2], "c": [[None], [None], []], "d": [{"e": None}] * 3})
     assert BloomFilter(1000, 1e-9).add_rows(nulls).tolist() == [True, False, True]
     assert bloomline.dedup(nulls, nulls="skip").is_empty()
+    for kind, value in (pl.Int128, 2**100), (pl.Null, None):
+        assert len(bloomline.dedup(pl.DataFrame({"a": pl.Series([[value]] * 2, dtype=pl.Array(kind, 1))}))) == 1
     with pytest.raises(TypeError, match="more than 38 digits"):
         seen.add_rows(pl.DataFrame({"a": pl.Series([2**127 - 1], dtype=pl.Int128)}))
     objects = pl.DataFrame({"a": pl.Series([object(), object()], dtype=pl.Object)})

@@ -57,6 +57,7 @@ def test_keys_match_the_specification(table: Any, random: Any) -> None:
 
 
 UUID = "12345678-9abc-def0-0123-456789abcdef"
+UUIDS = pa.array([uuid.UUID(UUID)])
 SECOND = [(5, "s"), (5_000, "ms"), (5_000_000, "us"), (5_000_000_000, "ns")]
 
 
@@ -80,7 +81,7 @@ SECOND = [(5, "s"), (5_000, "ms"), (5_000_000, "us"), (5_000_000_000, "ns")]
         (b"\xffi5", [pa.array([count], pa.timestamp(unit, zone)) for count, unit in SECOND for zone in ("UTC", "Europe/Berlin")]),
         (b"\xffc5", [pa.array([count], (pa.time32 if unit in ("s", "ms") else pa.time64)(unit)) for count, unit in SECOND]),
         (b"\xffs1e-9", [pa.array([1], pa.timestamp("ns"))]),
-        (UUID.encode(), [pa.array([uuid.UUID(UUID)]), pa.array([UUID])]),
+        (UUID.encode(), [UUIDS, pa.array([UUID]), pa.RunEndEncodedArray.from_arrays(pa.array([1], pa.int32()), UUIDS)]),
         (b"\xff[" + sized(b"\xffn1") + sized(b"\xff0"), [pa.array([[1, None]], pa.list_(kind)) for kind in (pa.int8(), pa.float64())]),
         (
             b"\xff{" + sized(b"a") + sized(b"\xffn1") + sized(b"b") + sized(b"x"),
@@ -336,6 +337,9 @@ def test_merged_filters_have_the_kinds_of_both() -> None:
         pa.array([(1, 0, 0)], pa.month_day_nano_interval()),
         pa.array(pd.period_range("2026", periods=1, freq="Y")),
         pa.array(pd.arrays.IntervalArray.from_breaks([0, 1])),
+        pa.array(pd.Categorical(pd.period_range("2026", periods=1, freq="Y"))),
+        pa.array(pd.cut([0.5], [0, 1])),
+        pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), UUIDS)),
         pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
     ],
     ids=lambda array: str(array.type)[:30],
@@ -473,6 +477,9 @@ MIXED: dict[str, list[Any]] = {
     "names of members": [{"a": 1}, {b"a": 1}],
     "numbers and dates": [dt.date(1970, 1, 2), 1],
     "texts and dates": [dt.date(1970, 1, 2), "1970-01-02"],
+    "sets": [{0, 8}, {8, 0}],
+    "sets in lists": [[{0, 8}], [{8, 0}]],
+    "infinite decimals": [decimal.Decimal(1), decimal.Decimal("inf")],
 }
 
 

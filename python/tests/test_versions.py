@@ -90,6 +90,11 @@ def test_a_relation_of_duckdb_is_a_frame() -> None:
     seen = ScalableBloomFilter(1000, 1e-9)
     assert [len(bloomline.dedup(log, on="url", seen=seen).fetchall()) for _ in range(2)] == [2, 0]
     assert seen.contains_rows(pa.table({"url": ["a", "c"]})).tolist() == [True, False]
+    for time in "time", "[time]":
+        zones = connection.sql(f"SELECT {time} AS t FROM (VALUES ('10:00+00'::TIMETZ), ('10:00+01'::TIMETZ)) times(time)")
+        for ask in bloomline.dedup, seen.add_rows:
+            with pytest.raises(TypeError, match="TIME WITH TIME ZONE.*cast it to VARCHAR"):
+                ask(zones)  # type: ignore[operator]
 
 
 def test_frames_of_pandas_have_any_index() -> None:

@@ -141,13 +141,16 @@ def needed(name: str) -> Any:
     return module
 
 
-def check_package(data: object) -> None:
-    """Refuses objects of packages that are older than the least version, and lazy frames."""
+def check_package(data: Any) -> None:
+    """Refuses objects of packages that are older than the least version, lazy frames, and types that a package does not export."""
     if type(data).__name__ == "LazyFrame":
         raise TypeError("a LazyFrame has no rows before it is collected: give frame.collect()")
     for kind in type(data).__mro__:
         if _package(kind) in LEAST:
             needed(_package(kind))
+    # DuckDB exports these as times of day alone.
+    if type(data).__name__ == "DuckDBPyRelation" and any("TIME WITH TIME ZONE" in str(kind) for kind in data.types):
+        raise TypeError("the relation has a column of TIME WITH TIME ZONE, whose zone DuckDB does not export: cast it to VARCHAR")
 
 
 def _kind(data: object) -> tuple[str, str]:
@@ -209,6 +212,7 @@ def dedup(
     _check_seen(seen)
     if package == "duckdb":
         needed("pyarrow")
+        check_package(frame)
         bloomline_rows = frame.to_arrow_table() if hasattr(frame, "to_arrow_table") else frame.fetch_arrow_table()
         bloomline_rows = dedup(bloomline_rows, on, n, p, nulls, seen, keep, progress, depth + 1)
         # DuckDB finds the variable by its name. The relation has the connection of the one that was given.
@@ -349,8 +353,13 @@ def _stream(
     """Returns a reader of the new rows of a reader or a data set, batch by batch."""
     reader = source.scanner().to_reader() if hasattr(source, "scanner") else source
     # A column that does not exist fails at the call.
-    _columns(reader.schema.empty_table(), on, "pyarrow")
+    _columns(no_rows(reader.schema), on, "pyarrow")
     return needed("pyarrow").RecordBatchReader.from_batches(reader.schema, _new_rows(reader, on, n, p, nulls, seen, progress))
+
+
+def no_rows(schema: Any) -> Any:
+    """Returns a table without rows. `empty_table` does not make columns of all types."""
+    return needed("pyarrow").Table.from_batches([], schema)
 
 
 def _examples(
@@ -358,7 +367,7 @@ def _examples(
 ) -> Any:
     """Returns the new examples of an IterableDataset, which are read when it is iterated."""
     if dataset.features is not None:
-        _columns(dataset.features.arrow_schema.empty_table(), on, "pyarrow")
+        _columns(no_rows(dataset.features.arrow_schema), on, "pyarrow")
     return new_examples(dataset, functools.partial(_new_rows, on=on, n=n, p=p, nulls=nulls, seen=seen, progress=progress))
 
 
@@ -447,7 +456,7 @@ def table_of_pandas(frame: Any) -> Any:
 
     Raises:
         TypeError: If objects of a column have several kinds that Arrow's conversion merges: texts and byte strings, missing members and
-            nulls, and times of several types, of which it drops the time of day, the zone or nanoseconds.
+            nulls, and times of several types, of which it drops the time of day, the zone or nanoseconds. If they are sets.
     """
     pa = needed("pyarrow")
     errors = pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError
@@ -462,7 +471,7 @@ def table_of_pandas(frame: Any) -> Any:
         mixed = _mixed(objects.to_numpy()) if objects.dtype == object else None
         try:
             array = array_of_pandas(column)
-        except (*errors, OverflowError) as error:
+        except (*errors, OverflowError, TypeError) as error:
             found = mixed or f"objects that cannot be read as an Arrow array: {error}; convert them, such as by .astype(str)"
             raise TypeError(f"column {label!r} has {found}") from error
         if mixed is not None:
@@ -498,12 +507,14 @@ def array_of_pandas(column: Any) -> Any:
 
 
 _TIMES = datetime.date, datetime.time, datetime.timedelta
-_LISTS = list, tuple, set, frozenset
+_LISTS = list, tuple
 # The number of objects whose types are checked together.
 _FEW_OBJECTS = 1 << 10
 # The end of the path of the set of a struct's members.
 _MEMBERS = "members"
 _INEXACT = "inexact"
+# Arrow takes them as lists, and equal ones may differ in the order of their elements, which the process chooses.
+_SETS = "sets"
 
 FieldPath = tuple[Hashable, ...]
 
@@ -514,6 +525,8 @@ def _mixed(objects: Any) -> str | None:
     for start in range(0, len(objects), _FEW_OBJECTS):
         for path, kind in _kinds(objects[start : start + _FEW_OBJECTS], ()):
             other = kinds.setdefault(path, kind)
+            if kind == _SETS:
+                return "sets, whose elements have no order: convert them to lists, such as by .map(sorted)"
             if other == kind != _INEXACT:
                 continue
             if path[-1:] == (_MEMBERS,):
@@ -572,9 +585,11 @@ def _kinds(objects: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]
 
 
 def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Hashable]]:
-    """Yields the kind of a time, or of an array's items."""
+    """Yields the kind of a set or a time, or of an array's items."""
     np = needed("numpy")
-    if isinstance(value, np.ndarray):
+    if isinstance(value, (set, frozenset)):
+        yield path, _SETS
+    elif isinstance(value, np.ndarray):
         if value.dtype == object:
             yield from _kinds(value, (*path, None))
         elif value.size:
@@ -616,6 +631,8 @@ def polars_for_arrow(frame: Any) -> list[Any]:
             return pl.Boolean
         if isinstance(kind, pl.List):
             return pl.List(arrow_type(kind.inner))
+        if isinstance(kind, pl.Array):
+            return pl.Array(arrow_type(kind.inner), kind.size)
         if isinstance(kind, pl.Struct):
             return pl.Struct({field.name: arrow_type(field.dtype) for field in kind.fields})
         return kind

@@ -187,6 +187,14 @@ pub fn entry(array: &dyn Array, row: usize) -> Option<(&dyn Array, usize)> {
     }
 }
 
+/// Returns the field of the values of runs, which may have an extension type. The values of a dictionary have none of their own.
+fn field_of_values(field: &Field) -> &Field {
+    match field.data_type() {
+        DataType::RunEndEncoded(_, values) => values,
+        _ => field,
+    }
+}
+
 #[inline]
 pub(crate) fn part<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Part<'a> {
     use DataType::*;
@@ -205,7 +213,7 @@ pub(crate) fn part<'a>(field: &Field, array: &'a dyn Array, row: usize) -> Part<
         }
         Null => Part::Null,
         Dictionary(..) | RunEndEncoded(..) => match entry(array, row) {
-            Some((values, index)) => part(field, values, index),
+            Some((values, index)) => part(field_of_values(field), values, index),
             None => Part::Other,
         },
         _ => Part::Other,
@@ -290,7 +298,7 @@ pub(crate) fn push(field: &Field, array: &dyn Array, row: usize, out: &mut Vec<u
         Struct(_) => push_struct(array.as_struct(), row, out),
         Dictionary(..) | RunEndEncoded(..) => {
             let (values, index) = entry(array, row).expect("it has entries");
-            push(field, values, index, out);
+            push(field_of_values(field), values, index, out);
         }
         // The 16 bytes of a UUID.
         FixedSizeBinary(_) => push_uuid(array.as_fixed_size_binary().value(row), out),

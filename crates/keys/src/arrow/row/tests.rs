@@ -155,6 +155,14 @@ fn extension_types_are_read_by_their_meaning_or_refused_by_name() {
     assert_eq!(kind_of(&column.field), Ok(Kinds::TEXT));
     let column = extension("arrow.bool8", Int8Array::from(vec![0, 1, 2]));
     assert_eq!(keys(&column), keys(&self::column("x", BooleanArray::from(vec![false, true, true]))));
+    // Runs of them.
+    let ends = Field::new("run_ends", DataType::Int32, false).into();
+    let values = Field::clone(&column.field).with_name("values").into();
+    let field = Field::new("x", DataType::RunEndEncoded(ends, values), true);
+    let runs = RunArray::try_new(&Int32Array::from(vec![2, 3, 5]), &column.array).unwrap();
+    assert_eq!(kind_of(&field), Ok(Kinds::BOOLEAN));
+    let runs = Column { field: field.into(), array: Arc::new(runs) };
+    assert_eq!(keys(&runs), [b"\xfff", b"\xfff", b"\xfft", b"\xfft", b"\xfft"]);
     let column = extension("arrow.json", StringArray::from(vec!["{}"]));
     assert_eq!((keys(&column).remove(0), kind_of(&column.field)), (b"{}".to_vec(), Ok(Kinds::TEXT)));
     let periods = extension("pandas.period", Int64Array::from(vec![1]));
