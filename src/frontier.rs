@@ -212,7 +212,7 @@ impl<T> Frontier<T> {
         let FrontierParts { filter, waiting, mut seen, capacity, when_full } = parts;
         let frontier = Self::with_filter(filter, capacity).when_full(when_full);
         for item in waiting {
-            seen += u64::from(frontier.filter.insert(&item));
+            seen = seen.saturating_add(frontier.filter.insert(&item).into());
             frontier.queue.push(item);
         }
         let seen = seen.max(frontier.queue.len() as u64);

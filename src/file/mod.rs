@@ -76,9 +76,13 @@ pub(crate) trait Persist: Sized {
     /// Writes the filter to the start of a slice, and returns its bytes.
     fn write_to_slice(&self, slice: &mut [u8]) -> Result<usize, FileError> {
         let (have, want) = (slice.len(), self.file_bytes());
-        let file = slice.get_mut(..want).ok_or(FileErrorKind::SliceTooShort { have, want })?;
-        self.write_to(file).map_err(FileErrorKind::Io)?;
-        Ok(want)
+        if have < want {
+            return Err(FileErrorKind::SliceTooShort { have, want }.into());
+        }
+        let mut rest = slice;
+        // Other threads may have added kinds of keys since, which have room or do not.
+        self.write_to(&mut rest).map_err(|_| FileErrorKind::SliceTooShort { have, want: self.file_bytes() })?;
+        Ok(have - rest.len())
     }
 }
 

@@ -533,11 +533,12 @@ macro_rules! file_methods {
 
             /// Writes the filter as [`save`](Self::save) does, to the start of a slice, such as a section of a file that is
             /// mapped or in the making. Returns the number of bytes written, which is [`file_bytes`](Self::file_bytes) unless
-            /// other threads made the filter grow since. Takes as much memory as `save`; for a filter that grows under many
-            /// writers, a whole copy.
+            /// other threads made the filter grow, or added kinds of keys, since. Takes as much memory as `save`; for a filter
+            /// that grows under many writers, a whole copy.
             ///
             /// # Errors
-            /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is then written.
+            /// [`FileErrorKind::SliceTooShort`](crate::FileErrorKind::SliceTooShort). Nothing is then written, unless other
+            /// threads added kinds of keys during the call.
             ///
             /// # Examples
             /// ```

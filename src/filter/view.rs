@@ -3,6 +3,7 @@
 use crate::kernel::{InLoop, Isa, LoopIsa, RunKeyOp};
 use crate::key::hash::KeyHasher;
 use crate::key::single::Key;
+use core::fmt;
 use core::ops::Deref;
 
 /// Compiles a loop of single calls for the CPU that it runs on: `dispatch!(&filter, |view| …)`.
@@ -221,6 +222,12 @@ impl<R: Deref, I> Deref for View<R, I> {
     #[inline(always)]
     fn deref(&self) -> &R::Target {
         &self.filter
+    }
+}
+
+impl<R: fmt::Debug, I> fmt::Debug for View<R, I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("View").field(&self.filter).finish()
     }
 }
 

@@ -38,6 +38,7 @@ fn no_seed_is_printed() {
     debug(size(BloomFilter::builder()), &["Builder", "0.01", "url"]);
     debug(size(BloomFilter::builder()).plan().unwrap(), &["Plan", "blocks"]);
     debug(&filter, &["BloomFilter", "block_count", "probes", "kernel"]);
+    bloomline::dispatch!(&filter, |view| debug(view, &["View", "BloomFilter"]));
     debug(size(AtomicBloomFilter::builder()).build().unwrap(), &["AtomicBloomFilter"]);
     let mut scalable: ScalableBloomFilter = size(ScalableBloomFilter::builder()).build().unwrap();
     for i in 0..10_000u64 {

@@ -8,6 +8,7 @@ use crate::kernel::block::WORDS;
 use crate::rate::window;
 use crate::sync::{AtomicBool, Ordering, fence};
 use std::io::{self, Read, Write};
+use std::iter;
 use std::sync::PoisonError;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -17,23 +18,17 @@ impl Generations {
         ChainSpec { rate, keys: window, last_len, merged: 0, rotate_when_full }
     }
 
-    /// Returns the parts of the file, whose last generation is `last`.
+    /// Returns the parts of the file, oldest first. The last one is `last`.
     fn raw_parts<'a>(&'a self, last: &'a Generation) -> Vec<RawParts<'a, impl Iterator<Item = [u64; WORDS]> + Clone>> {
-        let mut generations: Vec<_> = self.oldest_first().collect();
-        generations.pop();
-        let mut parts: Vec<_> = generations.into_iter().chain([last]).map(RawFilter::raw_parts).collect();
-        if let (true, Some(part)) = (self.rotates_by_time.load(Ordering::Relaxed), parts.last_mut()) {
+        let older = self.newest_first(self.epoch.current()).skip(1);
+        let mut parts: Vec<_> = iter::once(last).chain(older).map(RawFilter::raw_parts).collect();
+        if self.rotates_by_time.load(Ordering::Relaxed) {
             let nanos = self.now().saturating_sub(self.started.load(Ordering::Relaxed));
             let age = Some(SavedAge { nanos, saved: nanos_since_1970() });
-            part.fields = file::encode_fields(&FilterSpec { age, ..last.spec.clone() });
+            parts[0].fields = file::encode_fields(&FilterSpec { age, ..last.spec.clone() });
         }
+        parts.reverse();
         parts
-    }
-
-    /// Returns the generations that are queried, oldest first.
-    fn oldest_first(&self) -> impl ExactSizeIterator<Item = &Generation> + Clone {
-        let (epoch, generation_count) = (self.epoch.current(), self.generation_count());
-        (0..generation_count).map(move |i| self.generation(epoch - u64::from(generation_count - 1 - i)))
     }
 }
 
