@@ -111,14 +111,9 @@ impl LocalSet {
         }
         .map_err(|error| Error::new(format!("cannot load the filter {}", describe(&error))))?;
         if set.keys() > 0.0 {
-            let mut recorded = KeyKinds::default();
-            for stage in set.stages() {
-                let bits = stage.key_kinds();
-                if !bits.is_empty() || stage.estimated_keys() > 0.0 {
-                    recorded.unite(&KeyKinds::from_recorded(&bits));
-                }
-            }
-            set.kinds = recorded;
+            let fixed = set.fixed().map(BloomFilter::key_kinds);
+            let recorded = fixed.or(set.growing().map(ScalableBloomFilter::key_kinds));
+            set.kinds = KeyKinds::from_recorded(&recorded.unwrap_or_default());
         }
         Ok(set)
     }
