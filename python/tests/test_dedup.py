@@ -132,6 +132,7 @@ def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path
         ({"output": out, "seen": {"a"}}, ValueError, "seen is for frames"),
         ({"output": out, "options": "--exact"}, TypeError, "options is '--exact': give a list"),
         ({"output": out, "options": [1]}, TypeError, r"options is \[1\]"),
+        ({"output": out, "options": ["--near", "0.8"]}, RuntimeError, r"'--near' found\n.*is an option of bloomline corpus"),
         ({"output": out, "keep": "last", "state": tmp_path / "s"}, ValueError, "keep is 'last' and a state"),
         ({"output": out, "keep": "any"}, ValueError, "keep is 'any'"),
         ({"output": out, "nulls": "none"}, ValueError, "nulls is 'none'"),

@@ -268,6 +268,9 @@ def dedup(
                 with contextlib.suppress(ValueError):
                     figures = json.loads(last)
             if figures is None:
+                # A tip may follow the error on a line of its own.
+                while lines and not last.startswith("bloomline: "):
+                    last = f"{lines.pop()}\n{last}"
                 raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
     for line in lines:
         warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
