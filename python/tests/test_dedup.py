@@ -120,8 +120,8 @@ def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path
             bloomline.dedup(**{"inputs": table} | missing)  # type: ignore[call-overload]
         assert raised.value.filename == str(none)
     kept = table.read_bytes()
-    for nothing in ([], str(tmp_path / "*.none"), "", [""]):
-        with pytest.raises(ValueError, match=r"no inputs: .*no file|inputs\[0\] is '', an empty path"):
+    for nothing in ([], str(tmp_path / "*.none"), [table, tmp_path / "*.none"], "", [""]):
+        with pytest.raises(ValueError, match=r"no inputs: the list is empty|no file matches '.*none'|inputs\[0\] is '', an empty path"):
             bloomline.dedup(nothing, output=table)
     assert table.read_bytes() == kept
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
