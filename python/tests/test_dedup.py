@@ -120,8 +120,8 @@ def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path
             bloomline.dedup(**{"inputs": table} | missing)  # type: ignore[call-overload]
         assert raised.value.filename == str(none)
     kept = table.read_bytes()
-    for nothing in ([], str(tmp_path / "*.none"), "", [""]):
-        with pytest.raises(ValueError, match=r"no inputs: .*no file|inputs\[0\] is '', an empty path"):
+    for nothing in ([], str(tmp_path / "*.none"), [table, tmp_path / "*.none"], "", [""]):
+        with pytest.raises(ValueError, match=r"no inputs: the list is empty|no file matches '.*none'|inputs\[0\] is '', an empty path"):
             bloomline.dedup(nothing, output=table)
     assert table.read_bytes() == kept
     wrong: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -132,6 +132,7 @@ def test_wrong_arguments_are_refused(table: pathlib.Path, tmp_path: pathlib.Path
         ({"output": out, "seen": {"a"}}, ValueError, "seen is for frames"),
         ({"output": out, "options": "--exact"}, TypeError, "options is '--exact': give a list"),
         ({"output": out, "options": [1]}, TypeError, r"options is \[1\]"),
+        ({"output": out, "options": ["--near", "0.8"]}, RuntimeError, r"'--near' found\n.*is an option of bloomline corpus"),
         ({"output": out, "keep": "last", "state": tmp_path / "s"}, ValueError, "keep is 'last' and a state"),
         ({"output": out, "keep": "any"}, ValueError, "keep is 'any'"),
         ({"output": out, "nulls": "none"}, ValueError, "nulls is 'none'"),

@@ -20,6 +20,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 import spark_session
+import bloomline
 from bloomline import (
     AtomicBloomFilter,
     AtomicScalableBloomFilter,
@@ -363,6 +364,12 @@ def test_invalid_arguments_are_refused_at_the_call(spark: Any, tmp_path: pathlib
         ):
             with pytest.raises((TypeError, ValueError), match=said):
                 ask(given)
+    pandas: Any = df.toPandas()
+    for call in (lambda: bs.drop_duplicates(pandas, "key"), lambda: bs.build(pandas, "key", 10), lambda: bs.drop_seen(pandas, BloomFilter(10, 0.01))):
+        with pytest.raises(TypeError, match="df is a DataFrame of pandas.*, not of Spark"):
+            call()
+    with pytest.raises(TypeError, match="bloomline.spark.drop_duplicates"):
+        bloomline.dedup(df, "key")
     seen: Any = BloomFilter(10, 0.01)
     with pytest.raises(TypeError, match="contains needs the columns"):
         bs.contains(seen)

@@ -1,4 +1,4 @@
-"""Bloom filters that behave like a set: see BloomFilter, and Filter for the methods of all."""
+"""Bloom filters that behave like a set: see BloomFilter, and Filter for the methods of all. `dedup` is for frames and files."""
 
 from bloomline._bloomline import (
     AtomicBloomFilter,

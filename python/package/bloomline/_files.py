@@ -194,7 +194,7 @@ def dedup(
 
     Raises:
         ValueError: If not exactly one of `output`, `output_dir` and `in_place` is given for files, or one of them for a frame; if no file
-            is named, or inputs are files of CSV and others; if an argument is out of range; if `seen` has the name of other columns; or if it
+            is named, or a pattern matches none; if inputs are files of CSV and others; if an argument is out of range; if `seen` has the name of other columns; or if it
             got so many keys that its rate is a hundred times its own, or a half.
         OSError: If a file, or the folder of an output or of the state, does not exist or cannot be reached.
         KeyError: If a frame of pandas, pyarrow or DuckDB lacks a column of `on`; Polars raises its ColumnNotFoundError.
@@ -268,6 +268,9 @@ def dedup(
                 with contextlib.suppress(ValueError):
                     figures = json.loads(last)
             if figures is None:
+                # A tip may follow the error on a line of its own.
+                while lines and not last.startswith("bloomline: "):
+                    last = f"{lines.pop()}\n{last}"
                 raise RuntimeError(last.removeprefix("bloomline: ") or f"the command ended with {code}")
     for line in lines:
         warnings.warn(line.removeprefix("bloomline: ").removeprefix("warning: "), stacklevel=2)
@@ -368,9 +371,12 @@ def _paths(inputs: Any) -> list[str]:
             raise TypeError(f"inputs[{number}] is of type {name}, not a path: give files, or rows as a frame, such as pandas.DataFrame(rows)")
         name = _path(f"inputs[{number}]", path)
         is_pattern = glob.has_magic(name) and not os.path.lexists(name) and not is_url(path)
-        paths += sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
+        matches = sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
+        if not matches:
+            raise ValueError(f"no file matches {name!r}: correct the pattern, or leave it out")
+        paths += matches
     if not paths:
-        raise ValueError(f"no inputs: {f'no file matches {inputs!r}' if isinstance(inputs, str) else 'the list is empty or matches no file'}")
+        raise ValueError("no inputs: the list is empty")
     return paths
 
 

@@ -165,6 +165,8 @@ def _kind(data: object) -> tuple[str, str]:
         " pyarrow, or a dataset of Hugging Face"
     )
     remedy = "inputs.to_frame()" if hasattr(data, "to_frame") else remedy
+    if _package(type(data)) == "pyspark":
+        remedy = "it to bloomline.spark.drop_duplicates"
     if isinstance(data, dict) and data:
         remedy = f"one of its splits, such as inputs[{next(iter(data))!r}]"
     raise TypeError(f"inputs is of type {type(data).__name__} of {_package(type(data))}, which is not a frame: give {remedy}")

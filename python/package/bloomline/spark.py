@@ -164,9 +164,9 @@ def drop_duplicates(
     _check_sizes(n, p, partitions)
     if not isinstance(figures, Figures | None):
         raise TypeError(f"figures is {figures!r}: give Figures(session)")
+    frame, names, key = _named(df, on)
     if df.isStreaming:
         raise TypeError("this frame is a stream: within its foreachBatch, StreamingDedup.batch takes one batch after another")
-    frame, names, key = _named(df, on)
     columns = _columns(frame, names)
     if partitions is None:
         setting = str(frame.sparkSession.conf.get("spark.sql.shuffle.partitions"))
@@ -493,6 +493,9 @@ class _KeyColumns(NamedTuple):
 def _named(df: DataFrame, on: On) -> tuple[DataFrame, list[str], _KeyColumns]:
     """Returns the frame, and the columns of the key by their names for Spark and for the key. If all columns are the key and some share a
     name, the frame gets other names."""
+    if not hasattr(df, "sparkSession"):
+        kind = type(df)
+        raise TypeError(f"df is a {kind.__name__} of {kind.__module__}, not of Spark: give session.createDataFrame(df), or use bloomline.dedup")
     if on is not None:
         names = [on] if isinstance(on, str) else list(on) if isinstance(on, Sequence) else [on]
         if wrong := [name for name in names if not isinstance(name, str)]:
