@@ -148,9 +148,20 @@ def check_package(data: Any) -> None:
     for kind in type(data).__mro__:
         if _package(kind) in LEAST:
             needed(_package(kind))
-    # DuckDB exports these as times of day alone.
-    if type(data).__name__ == "DuckDBPyRelation" and any("TIME WITH TIME ZONE" in str(kind) for kind in data.types):
-        raise TypeError("the relation has a column of TIME WITH TIME ZONE, whose zone DuckDB does not export: cast it to VARCHAR")
+    if type(data).__name__ == "DuckDBPyRelation":
+        for name, kind in zip(data.columns, data.types, strict=True):
+            if _is_changed(kind):
+                raise TypeError(f"column {name!r} has the type {kind}, whose values DuckDB exports as others: cast it to VARCHAR")
+
+
+# Of these types DuckDB exports times without their zone, numbers from 2**127 on as negative ones, and bits as bytes.
+_CHANGED = "time with time zone", "uhugeint", "bit"
+
+
+def _is_changed(kind: Any) -> bool:
+    """True for a type of DuckDB that is exported as another, and for types with such values in them."""
+    inner = kind.children if kind.id in ("list", "array", "struct", "map", "union") else []
+    return kind.id in _CHANGED or any(_is_changed(one) for _, one in inner if hasattr(one, "id"))
 
 
 def _kind(data: object) -> tuple[str, str]:
