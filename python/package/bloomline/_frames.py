@@ -549,8 +549,11 @@ def _mixed(objects: Any) -> str | None:
     return None
 
 
-# Kinds that the type of an object determines. Floats may be NaN, which is a null.
+# Kinds that the type of an object determines. Floats may be NaN, which is a null. Beside other numbers, Arrow widens short floats, whose
+# digits are then others.
 _KINDS: dict[str, tuple[str, ...]] = {
+    "16-bit floats": ("numpy.float16",),
+    "32-bit floats": ("numpy.float32",),
     "booleans": ("builtins.bool", "numpy.bool", "numpy.bool_"),
     "floats": ("builtins.float", "numpy.floating"),
     "numbers": ("builtins.int", "numpy.integer", "decimal.Decimal", "_decimal.Decimal"),
@@ -604,7 +607,8 @@ def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Ha
         if value.dtype == object:
             yield from _kinds(value, (*path, None))
         elif value.size:
-            others = value.dtype if value.dtype.kind in "mM" else "numbers"
+            others = value.dtype if value.dtype.kind in "mM" else _kind_of(value.dtype.type)
+            others = "numbers" if others == "floats" else others
             yield (*path, None), {"b": "booleans", "U": "texts", "S": "byte strings"}.get(value.dtype.kind, others)
     elif isinstance(value, (np.datetime64, np.timedelta64)):
         yield path, value.dtype
