@@ -144,7 +144,10 @@ fn with_meaning(own: &Arc<Field>, stored: &Arc<Field>) -> Arc<Field> {
         | (Int32, Time32(_))
         | (Int32 | Int64, Timestamp(..))
         | (Binary, Utf8) => stored.data_type().clone(),
-        (List(own), List(stored) | LargeList(stored) | FixedSizeList(stored, _)) => List(with_meaning(own, stored)),
+        (
+            List(own),
+            List(stored) | LargeList(stored) | FixedSizeList(stored, _) | ListView(stored) | LargeListView(stored),
+        ) => List(with_meaning(own, stored)),
         (Map(own, sorted), Map(stored, _)) => Map(with_meaning(own, stored), *sorted),
         (Struct(own), Struct(stored)) if own.len() == stored.len() => {
             Struct(own.iter().zip(stored).map(|(own, stored)| with_meaning(own, stored)).collect())

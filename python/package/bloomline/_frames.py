@@ -148,9 +148,20 @@ def check_package(data: Any) -> None:
     for kind in type(data).__mro__:
         if _package(kind) in LEAST:
             needed(_package(kind))
-    # DuckDB exports these as times of day alone.
-    if type(data).__name__ == "DuckDBPyRelation" and any("TIME WITH TIME ZONE" in str(kind) for kind in data.types):
-        raise TypeError("the relation has a column of TIME WITH TIME ZONE, whose zone DuckDB does not export: cast it to VARCHAR")
+    if type(data).__name__ == "DuckDBPyRelation":
+        for name, kind in zip(data.columns, data.types, strict=True):
+            if _is_changed(kind):
+                raise TypeError(f"column {name!r} has the type {kind}, whose values DuckDB exports as others: cast it to VARCHAR")
+
+
+# Of these types DuckDB exports times without their zone, numbers from 2**127 on as negative ones, and bits as bytes.
+_CHANGED = "time with time zone", "uhugeint", "bit"
+
+
+def _is_changed(kind: Any) -> bool:
+    """True for a type of DuckDB that is exported as another, and for types with such values in them."""
+    inner = kind.children if kind.id in ("list", "array", "struct", "map", "union") else []
+    return kind.id in _CHANGED or any(_is_changed(one) for _, one in inner if hasattr(one, "id"))
 
 
 def _kind(data: object) -> tuple[str, str]:
@@ -540,8 +551,11 @@ def _mixed(objects: Any) -> str | None:
     return None
 
 
-# Kinds that the type of an object determines. Floats may be NaN, which is a null.
+# Kinds that the type of an object determines. Floats may be NaN, which is a null. Beside other numbers, Arrow widens short floats, whose
+# digits are then others.
 _KINDS: dict[str, tuple[str, ...]] = {
+    "16-bit floats": ("numpy.float16",),
+    "32-bit floats": ("numpy.float32",),
     "booleans": ("builtins.bool", "numpy.bool", "numpy.bool_"),
     "floats": ("builtins.float", "numpy.floating"),
     "numbers": ("builtins.int", "numpy.integer", "decimal.Decimal", "_decimal.Decimal"),
@@ -595,7 +609,8 @@ def _kinds_of_other(value: Any, path: FieldPath) -> Iterator[tuple[FieldPath, Ha
         if value.dtype == object:
             yield from _kinds(value, (*path, None))
         elif value.size:
-            others = value.dtype if value.dtype.kind in "mM" else "numbers"
+            others = value.dtype if value.dtype.kind in "mM" else _kind_of(value.dtype.type)
+            others = "numbers" if others == "floats" else others
             yield (*path, None), {"b": "booleans", "U": "texts", "S": "byte strings"}.get(value.dtype.kind, others)
     elif isinstance(value, (np.datetime64, np.timedelta64)):
         yield path, value.dtype

@@ -463,7 +463,8 @@ fn key_names_are_readable() {
             part_picks("it's,2-,title", FieldSplit::At(b",".to_vec())),
             r"fields 'it\'s',2-,'title' of lines split at ','",
         ),
-        (part_values(&["/a", "", "/b'c"]), r"'',a,'b\'c'"),
+        (part_json("/"), "''"),
+        (part_values(&["/a", "/", "", "/b'c"]), r"'',/,a,'b\'c'"),
     ] {
         assert_eq!(named(part.clone(), false, false, false), expected);
         let all = format!("{expected}, trimmed, normal form of a URL, case ignored");

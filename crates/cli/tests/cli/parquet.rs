@@ -4,10 +4,10 @@ use crate::common::random::Random;
 use crate::common::{Bench, assert_contains_all, expect_exit_code, expect_failure, text};
 use crate::interrupted::job::Units;
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int64Type;
+use arrow_array::types::{DurationMicrosecondType, DurationMillisecondType, Int64Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, DurationMicrosecondArray, DurationMillisecondArray, Float64Array, Int64Array,
-    RecordBatch, StringArray, StructArray,
+    ListArray, ListViewArray, RecordBatch, StringArray, StructArray,
 };
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
 use bytes::Bytes;
@@ -422,12 +422,16 @@ fn the_stored_index_of_pandas_is_not_part_of_a_row() {
 #[test]
 fn durations_do_not_depend_on_their_unit_and_are_not_integers() {
     let file = |array: ArrayRef| columns(vec![("v", array)]);
+    let views = |lists: ListArray| file(Arc::new(ListViewArray::from(lists)));
     let bench = Bench::new(&[
         ("ms", &file(Arc::new(DurationMillisecondArray::from(vec![1, 5])))),
         ("us", &file(Arc::new(DurationMicrosecondArray::from(vec![1000, 5, 7])))),
         ("int", &file(numbers(&[9]))),
+        ("ms_views", &views(ListArray::from_iter_primitive::<DurationMillisecondType, _, _>([[Some(5)]].map(Some)))),
+        ("us_views", &views(ListArray::from_iter_primitive::<DurationMicrosecondType, _, _>([[Some(5)]].map(Some)))),
     ]);
     assert_eq!(bench.run_ok("not-in --exact --total --column v ms -- us"), "2\n");
+    assert_eq!(bench.run_ok("not-in --exact --total --column v ms_views -- us_views"), "1\n");
     assert_eq!(bench.run_ok("dedup --exact --total --column v ms us"), "4\n");
     for other in ["us", "int"] {
         let refused = expect_failure(&bench.run(&format!("dedup --exact --column v ms {other} -o out")));

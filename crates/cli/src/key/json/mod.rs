@@ -135,10 +135,17 @@ impl Pointer {
         &self.tokens
     }
 
-    /// Returns the name of the value as a column: `page.url` for `/page/url`. A pointer that no name of a column means is its own name.
+    /// Returns the name of the value as a column: `page.url` for `/page/url`. A pointer that no name of a column means is its own name,
+    /// and the whole document is `/`.
     pub fn column(&self) -> String {
         let is_name = |token: &String| !token.is_empty() && !token.contains('.');
-        if self.tokens.iter().all(is_name) { self.tokens.join(".") } else { self.text.clone() }
+        match &self.tokens[..] {
+            [] => "/".to_owned(),
+            // A column may have an empty name.
+            [token] if token.is_empty() => String::new(),
+            tokens if tokens.iter().all(is_name) => tokens.join("."),
+            _ => self.text.clone(),
+        }
     }
 
     /// Returns the value at the pointer for a key, if there is one.
