@@ -183,7 +183,9 @@ function show(found, third) {
     $("bits").innerHTML = figure("bits", bits, bits < 1000 ? bits.toFixed(2) : count(Math.round(bits)));
     $("probes").innerHTML = figure("probes", own.probes, own.probes);
     $("lines").innerHTML = figure("lines", own.lines, own.lines);
-    const [low, high] = [1 - found.spread, 1 + found.spread].map(times => share(Math.max(0, found.rate * times), 4).replace(" ", "\u00a0"));
+    // A full filter has at most the wanted rate, because its size is rounded up.
+    const full = own.rates?.[found.loads.indexOf(1)] ?? found.rate;
+    const [low, high] = [1 - found.spread, 1 + found.spread].map(times => share(Math.max(0, full * times), 4).replace(" ", "\u00a0"));
     $("spread").innerHTML = figure("spread", found.spread, low === high ? `${low}, to four digits` : `${low} to ${high}`);
     $("limits").textContent = limits(found);
 

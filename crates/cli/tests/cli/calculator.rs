@@ -303,6 +303,19 @@ fn links_with_too_few_or_many_values_are_corrected() {
     assert!(error.contains("“<img src=x onerror=alert(1)>” is not a rate"), "{error}");
 }
 
+/// Filters of a wanted rate are a little larger than it needs. The deviation is around the rate that they have.
+#[test]
+#[ignore = "starts a browser"]
+fn rates_of_single_filters_lie_around_the_expected_one() {
+    let Some(shown) = shown(&[json!({ "keys": "1 million", "rate": "1%" })]) else { return };
+    let plan: Value = serde_json::from_slice(&Bench::new(&[]).run("plan --json -n 1M -p 0.01").stdout).unwrap();
+    let (rate, spread) = (plan[0]["rates"][1]["fpr"].as_f64().unwrap(), figure(&shown[0], "spread"));
+    assert!(rate < 0.0099 && spread > 0.001);
+    let [low, high] = [1.0 - spread, 1.0 + spread].map(|times| format!("{:.4}", 100.0 * rate * times));
+    let expected = format!("{}&nbsp;% to {}&nbsp;%", low.trim_end_matches('0'), high.trim_end_matches('0'));
+    assert!(shown[0]["text"].as_str().unwrap().contains(&expected), "{expected}: {shown:?}");
+}
+
 /// The minimum number of keys, and far more memory than the keys need.
 #[test]
 #[ignore = "starts a browser"]
