@@ -8,6 +8,7 @@ use crate::steps::groups::choice::KeepPolicy;
 use crate::steps::groups::decisions::{
     DecisionSorter, Decisions, GroupMember, GroupStats, LineVerdict, Occurrences, PrintedLines, choose,
 };
+use crate::steps::groups::ids;
 use crate::steps::groups::near::survivors::{NearGroups, Thresholds};
 use crate::steps::groups::ordinals::Ordinals;
 use crate::steps::groups::records::RecordFile;
@@ -145,6 +146,12 @@ impl GroupRequest {
             report.finish()?;
         }
         Ok(GroupIndex { decisions, stats, distinct, comparison, disk_bytes })
+    }
+
+    /// Returns a warning unless a line has an id, if ids are wanted.
+    pub fn id_warning(&self, records: &mut RecordFile) -> Option<String> {
+        let has_ids = records.ids().is_none_or(|ids| ids.any());
+        self.id.as_ref().filter(|_| !has_ids).map(ids::warning)
     }
 
     /// Returns warnings if no group had a value to choose by, some had values of both kinds, or misleading strings were compared.

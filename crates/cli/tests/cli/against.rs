@@ -159,6 +159,9 @@ fn short_tests_are_found_within_documents() {
     assert_eq!(json_values(&piped.stdout).len() + removed.len() - 1 + 40, texts.len());
     assert_contains_all(&text(&piped.stderr), &["no sample of", "name files"]);
     assert_contains_all(&bench.run_err("corpus --answer /answer train"), &["--against"]);
+    // A name that no text has is told.
+    let told = text(&bench.run("corpus --against tests --answer /answr train --report r --id /nope --force").stderr);
+    assert_contains_all(&told, &["string or number at \"/answr\"", "no line has a value at \"/nope\""]);
 }
 
 /// Answers are columns of tables of tests, texts or numbers, and documents are rows of tables or lines.

@@ -564,6 +564,8 @@ fn reports_are_written_as_outputs() {
     assert_eq!(read_decoded(&bench, "p.gz"), bench.read("p"));
     assert_eq!(read_decoded(&bench, "c.zst"), bench.read("c"));
     assert_eq!(bench.run_ok(&format!("{WHOLE} --pairs - --id /score in -o out")), text(&bench.read("p")));
+    let told = text(&bench.run(&format!("{WHOLE} --pairs p2 --id /nope in -o out")).stderr);
+    assert_contains_all(&told, &["no line has a value at \"/nope\""]);
 }
 
 /// --keep-empty keeps each document, with an empty text if it is a duplicate.

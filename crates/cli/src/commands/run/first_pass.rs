@@ -94,6 +94,7 @@ impl Plan {
         let group_index = group_request.decide(&mut records, near, reports)?;
         let mut stats = locked(&work.stats);
         stats.warn(group_request.warnings(&group_index.stats));
+        stats.warn(group_request.id_warning(&mut records));
         stats.counts.unique = group_index.distinct;
         let mut stats = stats.for_second_reading(group_index.disk_bytes + disk_bytes);
         if let Some(first) = &mut stats.first {

@@ -39,6 +39,7 @@ use crate::steps::decontaminate::search::SearchTests;
 use crate::steps::documents::column::DocumentReader;
 use crate::steps::documents::rule::DocumentRule;
 use crate::steps::documents::step::Documents;
+use crate::steps::groups::ids;
 use crate::steps::groups::records::RecordFile;
 use crate::steps::insert::Insert;
 use crate::steps::values::ValueProjection as Values;
@@ -81,7 +82,7 @@ impl OpenedRun {
         let (events, decontaminator) = match indexed {
             Some(IndexedTests { decontaminator, left_out, events }) => {
                 stats.counts.left_out += left_out;
-                stats.warn(reading(&decontaminator).warnings());
+                stats.warn(reading(&decontaminator).warnings(plan.tests().and_then(|tests| tests.answer.as_ref())));
                 (events, Some(decontaminator))
             }
             None => (events::receive(plan.state().map(StateOptions::every), unsaved)?, None),
@@ -145,8 +146,11 @@ impl OpenedRun {
                 Ok(reporting) => reporting,
                 Err(stop) => return stop.end(),
             };
-            writing(&decontaminator).report(&mut |piece| report.write(piece))?;
+            let mut decontaminator = writing(&decontaminator);
+            decontaminator.report(&mut |piece| report.write(piece))?;
             report.finish()?;
+            let id = plan.tests().and_then(|tests| tests.id.as_ref()).filter(|_| !decontaminator.has_ids());
+            locked(&work.stats).warn(id.map(ids::warning));
         }
         if stop.is_none()
             && let Some(decided) = plan.substring_request.as_ref().and_then(|request| request.decided_path.as_deref())

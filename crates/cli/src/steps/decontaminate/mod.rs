@@ -6,6 +6,7 @@ pub mod index;
 mod sample;
 pub mod search;
 
+use crate::key::json::Pointer;
 use crate::read::inputs::Input;
 use crate::run::lines::Lines;
 use crate::steps::decontaminate::context::{context_of, contexts};
@@ -58,6 +59,8 @@ struct ItemIds {
     locations: Vec<(usize, u64, bool)>,
     texts: Ids,
     ids: Option<Ids>,
+    /// True if an item has an answer.
+    answered: bool,
 }
 
 impl Decontaminator {
@@ -73,8 +76,8 @@ impl Decontaminator {
         let new_ids = || with_ids.then(Ids::new).transpose().map_err(Error::groups);
         let builder = (rule.text.ngram > 0).then(|| PhrasesBuilder::new(rule.text.clone(), hasher.clone()));
         let contexts = (with_contexts && rule.text.ngram > 0).then(Ids::new).transpose().map_err(Error::groups)?;
-        let items =
-            ItemIds { names, locations: Vec::new(), texts: Ids::new().map_err(Error::groups)?, ids: new_ids()? };
+        let texts = Ids::new().map_err(Error::groups)?;
+        let items = ItemIds { names, locations: Vec::new(), texts, ids: new_ids()?, answered: false };
         Ok(Self {
             rule,
             hasher,
@@ -106,6 +109,7 @@ impl Decontaminator {
             self.items.locations.push((input, line_number(lines_before, line), short));
             // JSON puts the text on one line.
             self.items.texts.push(&json!([text, answer]).to_string())?;
+            self.items.answered |= answer.is_some();
             push_id(&mut self.items.ids, id)
         })
         .map_err(Error::groups)
@@ -160,8 +164,15 @@ impl Decontaminator {
         .map_err(Error::groups)
     }
 
-    /// Returns warnings about tests that are not found, or less often.
-    pub fn warnings(&self) -> impl Iterator<Item = String> {
+    /// Returns warnings about tests that are not found, or less often. `answer` is the place of their answers, if it was given.
+    pub fn warnings(&self, answer: Option<&Pointer>) -> impl Iterator<Item = String> {
+        let unanswered = answer.filter(|_| !self.items.answered && !self.items.locations.is_empty()).map(|pointer| {
+            let pointer = pointer.to_string();
+            format!(
+                "no text of --against has a string or number at {pointer:?}, so all are searched without their answers; check the value \
+                 that --answer names"
+            )
+        });
         let unsampled = self.unsampled.iter().map(|input| {
             format!(
                 "no sample of {input} can be read first, so a short test is found only if all its words are equal; name files to find \
@@ -177,7 +188,7 @@ impl Decontaminator {
                 )
             })
         });
-        self.no_grams_warning().into_iter().chain(unsampled).chain(common)
+        self.no_grams_warning().into_iter().chain(unanswered).chain(unsampled).chain(common)
     }
 
     /// Returns a warning if nothing can be found because no item has a gram.
@@ -189,6 +200,12 @@ impl Decontaminator {
         let warning =
             || format!("the files of --against have no text{at_least}, so nothing is removed; texts read: {texts}");
         self.grams.0.is_empty().then(warning)
+    }
+
+    /// Returns true unless ids are stored, and neither the items nor the documents in the report have any.
+    pub fn has_ids(&self) -> bool {
+        let [items, documents] = [&self.items.ids, &self.ids].map(|ids| ids.as_ref().is_none_or(Ids::any));
+        items || documents && self.documents > 0
     }
 
     /// Clears `found` unless an item has the gram. Returns the number of grams found.

@@ -1,5 +1,6 @@
 //! The ids of lines by ordinal, on disk.
 
+use crate::key::json::Pointer;
 use crate::system::positioned::read_exact_at;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -16,12 +17,14 @@ pub struct Ids {
     starts: Vec<u64>,
     length: u64,
     count: u64,
+    /// True if a line has an id, so that not all are `null`.
+    any: bool,
 }
 
 impl Ids {
     pub fn new() -> io::Result<Self> {
         let texts = BufWriter::with_capacity(BUFFER, tempfile::tempfile()?);
-        Ok(Self { texts, starts: Vec::new(), length: 0, count: 0 })
+        Ok(Self { texts, starts: Vec::new(), length: 0, count: 0, any: false })
     }
 
     /// Appends the id, on one line, of the line at the next ordinal.
@@ -30,9 +33,15 @@ impl Ids {
             self.starts.push(self.length);
         }
         self.count += 1;
+        self.any |= id != "null";
         self.length += id.len() as u64 + 1;
         self.texts.write_all(id.as_bytes())?;
         self.texts.write_all(b"\n")
+    }
+
+    /// Returns true if a line has an id, or if there are no lines.
+    pub fn any(&self) -> bool {
+        self.any || self.count == 0
     }
 
     /// Returns `N` readers, each with a block of its own in memory.
@@ -70,6 +79,11 @@ impl IdReader<'_> {
         let id = self.bytes.split(|&byte| byte == b'\n').nth((ordinal % BLOCK) as usize).unwrap_or_default();
         std::str::from_utf8(id).map_err(io::Error::other)
     }
+}
+
+/// Returns the warning that no line in a report has an id.
+pub fn warning(pointer: &Pointer) -> String {
+    format!("no line has a value at {:?}, so all ids are null; check the value that --id names", pointer.to_string())
 }
 
 #[cfg(test)]
