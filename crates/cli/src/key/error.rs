@@ -1,6 +1,6 @@
 //! The reasons why a line has no key.
 
-use crate::key::json::JsonError;
+use crate::key::json::{JsonError, Pointer};
 use std::fmt;
 use std::str::Utf8Error;
 use url::ParseError;
@@ -35,8 +35,8 @@ pub enum KeyError {
     Json(JsonError),
     /// A null, and nulls are excluded.
     Null,
-    /// The document has no value at the pointer.
-    NoValue { pointer: String },
+    /// The document has no value at the pointer. If it is an array, it may be a whole file.
+    NoValue { pointer: String, is_array: bool },
     /// The value is not a string, and so not a URL.
     NoString { pointer: String },
     /// The value is not a string, and so not a text.
@@ -105,7 +105,10 @@ impl fmt::Display for KeyError {
             Self::Utf8(error) => write!(f, "not UTF-8: {error}"),
             Self::Json(unreadable) => unreadable.fmt(f),
             Self::Null => f.write_str("the key has a null"),
-            Self::NoValue { pointer } => write!(f, "there is no value at {pointer:?}"),
+            Self::NoValue { pointer, is_array } => {
+                let remedy = if *is_array { "; the line is an array, of which jq -c '.[]' makes lines" } else { "" };
+                write!(f, "there is no value at {pointer:?}{remedy}")
+            }
             Self::NoString { pointer } if pointer.is_empty() => {
                 f.write_str("the value is not a string, so it is not a URL")
             }
@@ -119,6 +122,13 @@ impl fmt::Display for KeyError {
             Self::Url(error) => write!(f, "not an absolute URL: {error}"),
             Self::Memory { bytes } => write!(f, "there is no memory for the key of a line of {bytes} bytes"),
         }
+    }
+}
+
+impl KeyError {
+    /// Creates the error for a document without a value at a pointer.
+    pub fn no_value(pointer: &Pointer, document: &str) -> Self {
+        Self::NoValue { pointer: pointer.to_string(), is_array: document.trim_ascii_start().starts_with('[') }
     }
 }
 

@@ -546,7 +546,7 @@ impl KeyRule {
 #[inline]
 fn find<'a>(pointer: &Pointer, document: &'a str, memory: &'a mut String) -> Result<JsonPart<'a>, KeyError> {
     let found = pointer.find_part(document, memory).map_err(KeyError::Json)?;
-    found.ok_or_else(|| KeyError::NoValue { pointer: pointer.to_string() })
+    found.ok_or_else(|| KeyError::no_value(pointer, document))
 }
 
 /// Appends the key of a number that a text spells, with a sign or without, or returns false.

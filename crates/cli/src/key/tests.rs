@@ -286,7 +286,7 @@ fn json_values_are_keys() {
     let rule = KeyRule { part: part_json("/text"), ..LINE };
     assert_eq!(key(&rule, "{\"id\":1,\"text\":\"a\"}\r"), bytes("a"));
     assert_eq!(key(&rule, r#"{"text":"1"}"#), bytes("1"));
-    assert_eq!(key(&rule, r#"{"id":1}"#), Err(KeyError::NoValue { pointer: "/text".to_owned() }));
+    assert_eq!(key(&rule, r#"{"id":1}"#), Err(KeyError::NoValue { pointer: "/text".to_owned(), is_array: false }));
     assert!(matches!(key(&rule, ""), Err(KeyError::Json(_))));
     assert!(matches!(key(&rule, r#"{"text":"a","#), Err(KeyError::Json(_))));
     // Invalid UTF-8 anywhere is invalid JSON.

@@ -168,11 +168,14 @@ impl SeenKeys {
 pub fn kind_conflict(input: &str, conflict: KindConflict) -> Error {
     let remedy = match conflict {
         KindConflict::Kinds { brought, recorded, .. } => {
-            remedy(brought, recorded).or_else(|| remedy(recorded, brought))
+            let earlier = || {
+                remedy(recorded, brought).map(|option| format!("give {option} where the earlier keys are made, or "))
+            };
+            remedy(brought, recorded).map(|option| format!("give {option}, or ")).or_else(earlier)
         }
         KindConflict::Parts { .. } => None,
     };
-    let remedy = remedy.map_or_else(String::new, |option| format!("give {option}, or "));
+    let remedy = remedy.unwrap_or_default();
     let of = if input.is_empty() { String::new() } else { format!(" of {input}") };
     Error::new(format!(
         "the keys{of} can never be equal to those of before: {conflict}; {remedy}use another filter, or files of one type"

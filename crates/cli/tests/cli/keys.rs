@@ -357,7 +357,8 @@ fn mixed_texts_and_numbers_are_refused() {
     let bench = Bench::new(&[("a.csv", csv.as_bytes()), ("b.jsonl", json.as_bytes()), ("none", b"")]);
     bench.run_ok("dedup --csv --header -f id -s texts -o out a.csv");
     let before = bench.read("texts");
-    let conflict = ["they are numbers", "the earlier keys are texts", "--normalize number"];
+    let conflict =
+        ["they are numbers", "the earlier keys are texts", "--normalize number where the earlier keys are made"];
     for command in ["dedup -s texts", "check -s texts", "build --append -o texts"] {
         let refused = bench.run(&format!("{command} --column id b.jsonl"));
         assert_eq!(text(&refused.stdout), "", "{command}");
@@ -374,7 +375,7 @@ fn mixed_texts_and_numbers_are_refused() {
     // Strings of JSON are texts unless an option parses them as times.
     bench.run_ok("dedup --csv --header -f day --normalize time -s days --total a.csv");
     let refused = expect_failure(&bench.run("dedup --column day -s days b.jsonl"));
-    assert_contains_all(&refused, &["they are texts", "timestamps without a zone", "--normalize time"]);
+    assert_contains_all(&refused, &["they are texts", "timestamps without a zone", "give --normalize time, or"]);
     assert_eq!(bench.run_ok("dedup --column day --normalize time -s days --total b.jsonl"), "1\n");
     // A file may contain values of several kinds if the filter has keys of one of them.
     bench.write("mixed.jsonl", b"{\"id\":7}\n{\"id\":\"7\"}\n{\"id\":null}\n");

@@ -857,6 +857,13 @@ const FORMATS: [(&str, &[Sample]); 11] = [
             ("a", b"k,l\n", "dedup --column k", 2, "lines of JSON are expected, and this one is \"k,l\""),
             ("a", b"k,l\n", "corpus --json-pointer /k", 2, "lines of JSON are expected, and this one is \"k,l\""),
             ("a", b"{}\n", "dedup --json-pointer /k", 2, "there is no value at \"/k\""),
+            (
+                "a",
+                b"[{\"k\":1}]\n",
+                "corpus --json-pointer /k",
+                2,
+                "the line is an array, of which jq -c '.[]' makes lines",
+            ),
             ("a", b"{\"k\":\"\\ud800\"}\n", "dedup --column k", 2, "half of a surrogate pair"),
         ],
     ),

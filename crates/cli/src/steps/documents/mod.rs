@@ -125,7 +125,7 @@ impl DocumentBatch {
             Ok(Some(string)) => string,
             none => {
                 self.breaks.truncate(breaks);
-                return none.and(Err(KeyError::NoValue { pointer: pointer() }));
+                return none.and(Err(KeyError::no_value(&rule.pointer, document)));
             }
         };
         let note = document.trim_ascii_end().len() - 1;
