@@ -42,7 +42,9 @@ pub fn page(comparison: &Comparison) -> String {
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>Bloom filters compared</title>\n<style>{}{STYLE}</style>\n</head>\n<body>\n\
-         <h1>Bloom filters compared</h1>\n<h2>Which filter for which job</h2>\n<ul class=\"verdict\">\n{recommendations}</ul>\n\
+         <h1>Bloom filters compared</h1>\n\
+         <p>The filters of <a href=\"https://github.com/bloomline/bloomline\">bloomline</a> and of other crates. The\n\
+         <a href=\"calculator.html\">calculator</a> has their sizes and rates.</p>\n<h2>Which filter for which job</h2>\n<ul class=\"verdict\">\n{recommendations}</ul>\n\
          <h2>Plots</h2>\n<p class=\"notes\">A colour is a layout in all plots. Solid lines are batches; dashed and dotted lines are a \
          call for each key. Peers have the colour of the layout that they implement; other Bloom filters are grey, and filters of \
          fingerprints have the colour of the text.</p>\n<div class=\"legend\">{legend}</div>\n<div class=\"plots\">\n{plots}</div>\n\

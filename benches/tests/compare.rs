@@ -363,7 +363,7 @@ fn check_plots(bench: &Bench) {
     }
     let page = bench.read("page.html");
     assert!(page.contains("<td>binary fuse, static</td>"));
-    for outside in ["src=", "href=", "url(", "@import", "<script"] {
+    for outside in ["src=", "<link", "url(", "@import", "<script"] {
         assert!(!page.contains(outside), "{outside}");
     }
     // Speeds and loads of two sizes, speeds at an equal rate, and the rates.
