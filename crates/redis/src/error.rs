@@ -177,8 +177,18 @@ fn within(waited: Duration) -> String {
 
 /// Returns the remedy for a connection that failed with this message.
 fn hint(message: &str) -> &'static str {
-    if message.contains("UnsupportedCertVersion") {
+    let has = |parts: &[&str]| parts.iter().any(|part| message.contains(part));
+    if has(&["UnsupportedCertVersion"]) {
         "its certificate has version 1: make one of version 3, as openssl does with extensions (-extfile)"
+    } else if has(&["UnknownIssuer", "BadSignature"]) {
+        "give the certificate of its authority (certificate_authority, --redis-ca)"
+    } else if has(&["invalid peer certificate"]) {
+        "check its certificate, the host in the URL and the clock"
+    } else if has(&["CertificateRequired", "alert: UnknownCA"]) {
+        "give a certificate that it trusts, and its key (client_certificate, --redis-cert and --redis-key)"
+    } else if has(&["command timed out", "reset by peer", "end of file", "InvalidContentType"]) {
+        // Servers with and without TLS do not understand each other's clients.
+        "check that it runs and can be reached, and the scheme of the URL: rediss:// with TLS, redis:// without"
     } else {
         "check that it runs and can be reached"
     }
@@ -263,5 +273,22 @@ mod tests {
         let error = RedisFilterError::Refused { node: "host\u{1b}[31m:1".to_owned(), message };
         let expected = "host\\u{1b}[31m:1 failed: -ERR \\u{1b}]0;title\\u{7}\\r\\n\\u{9b}2J kräne";
         assert_eq!(error.to_string(), expected);
+    }
+
+    #[test]
+    fn remedies_fit_the_fault_of_a_connection() {
+        for (message, expected) in [
+            ("invalid peer certificate: UnknownIssuer", "--redis-ca"),
+            ("invalid peer certificate: BadSignature", "--redis-ca"),
+            ("invalid peer certificate: certificate expired", "the clock"),
+            ("received fatal alert: CertificateRequired", "--redis-cert and --redis-key"),
+            ("received fatal alert: UnknownCA", "--redis-cert and --redis-key"),
+            ("Connection reset by peer (os error 104)", "rediss:// with TLS"),
+            ("Connection refused (os error 111)", "check that it runs and can be reached"),
+        ] {
+            let node = "host:1".to_owned();
+            let error = RedisFilterError::Unreachable { node, waited: Duration::ZERO, message: message.to_owned() };
+            assert!(error.to_string().contains(expected), "{error}");
+        }
     }
 }

@@ -413,6 +413,9 @@ pub(crate) fn unanswered(node: &Node, asked: Instant, error: &RedisError) -> Red
     })
 }
 
+/// Parts of the answers to `SELECT` if the server lacks the database; a cluster has only one.
+const NO_DATABASE: [&str; 2] = ["DB index is out of range", "SELECT is not allowed"];
+
 /// Returns the error for a failed connection, if a retry does not resolve it.
 fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
     let (node, message) = (node.to_string(), error.to_string());
@@ -424,6 +427,10 @@ fn fatal(node: &Node, error: &RedisError) -> Option<RedisFilterError> {
             Some(RedisFilterError::Denied { node, message })
         }
         ErrorKind::InvalidClientConfig => Some(RedisFilterError::Refused { node, message }),
+        _ if NO_DATABASE.iter().any(|fault| message.contains(fault)) => {
+            let message = format!("{message}; give another /DATABASE in the URL, or none");
+            Some(RedisFilterError::Refused { node, message })
+        }
         _ => None,
     }
 }

@@ -81,6 +81,9 @@ impl Sentinels {
         };
         match &answer {
             Value::Nil => Err(format!("it knows no primary with the name {:?}", self.name)),
+            Value::ServerError(error) if error.details().is_some_and(|details| details.contains("unknown command")) => {
+                Err(format!("{error}; it is not a Sentinel: give the URL of one, or the server's as redis://HOST:PORT"))
+            }
             Value::ServerError(error) => Err(error.to_string()),
             answer => address(answer).ok_or_else(|| "its answer makes no sense".to_owned()),
         }

@@ -18,6 +18,13 @@ const REMEDIES: &[(&str, &str, &str)] = &[
         "--column-filter",
         "leave it out, and let the program that reads the rows write Bloom filters",
     ),
+    ("dedup", "-u", "give --unique"),
+    ("dedup build check in not-in", "-t", "give -d for the delimiter of fields"),
+    (
+        "redis",
+        "--redis --redis-ca --redis-cert --redis-key",
+        "give it after the subcommand, as in 'bloomline redis list --redis URL'",
+    ),
     ("", "--read-ahead", "leave it out, because the run chooses"),
     ("", "--files0-from", "give --files-from, whose names may each end with NUL"),
     ("", "-r -R --recursive", "leave it out, because all files below a directory are read"),
@@ -36,7 +43,7 @@ pub fn with_hint(mut error: Error, cli: &Command, name: &str) -> Error {
         ErrorKind::UnknownArgument => option_hint(&text(ContextKind::InvalidArg), cli, name),
         ErrorKind::InvalidSubcommand => {
             let given = text(ContextKind::InvalidSubcommand);
-            let is_file = given.contains(['.', '/']) || Path::new(&given).exists();
+            let is_file = given == "uniq" || given.contains(['.', '/']) || Path::new(&given).exists();
             is_file.then(|| "to print each distinct line of a file, give 'bloomline dedup FILE'".to_owned())
         }
         _ => None,

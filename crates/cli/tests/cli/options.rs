@@ -167,6 +167,7 @@ fn misplaced_options_have_a_hint() {
         ("build -o f --keep last a", "'--keep' is an option of bloomline dedup, corpus"),
         ("a", "bloomline dedup FILE"),
         ("missing.txt", "bloomline dedup FILE"),
+        ("uniq", "bloomline dedup FILE"),
         ("dedpu a", "'dedup'"),
     ] {
         assert_contains_all(&bench.run_err(line), &[advice]);
@@ -194,6 +195,8 @@ fn unknown_options_are_refused_with_a_replacement() {
         ("dedup --read-ahead 1G a", "the run chooses"),
         ("check --read-ahead 1G -s f a", "the run chooses"),
         ("dedup --crlf a", "--eol keep"),
+        ("dedup -u a", "--unique"),
+        ("dedup -t , a", "give -d"),
         ("build --crlf -o f a", "--eol keep"),
         ("check --crlf -s f a", "--eol keep"),
         ("in --crlf a", "--eol keep"),

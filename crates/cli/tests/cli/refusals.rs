@@ -141,7 +141,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("dedup a.txt -s f.bloom --shrink --when-full grow -o o", "fixed"),
     ("corpus a.jsonl --frozen -s no-such -o o", "No such file"),
     ("corpus a.jsonl --frozen -s f.bloom -o o", "its keys are"),
-    ("build a.txt --append -o no-such.bloom", "No such file"),
+    ("build a.txt --append -o no-such.bloom", "leave out --append"),
     ("build a.txt --append -f 1 -o f.bloom", "its keys are"),
     ("build a.txt --append -o b.txt", "cannot load the filter"),
     ("check -s no-such a.txt", "No such file"),

@@ -1,8 +1,8 @@
 //! Encrypted connections.
 
 use crate::harness::tests;
-use crate::one_shard_size;
 use crate::servers::{Server, TIMEOUT, address, find_program, require_program, wait_until};
+use crate::{expect_error, one_shard_size};
 use bloomline_redis::{AsyncRedisBloomFilter, RedisBloomFilter, RedisFilterError, RedisServer};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -102,8 +102,7 @@ fn servers_are_trusted_by_their_certificates() {
         .block_on(async { AsyncRedisBloomFilter::open(&trusting, "g").await.unwrap().insert(&1u64).await });
     assert_eq!(other, Ok(false));
     let wary = address.clone().certificate_authority(&fs::read(others.join("cert.pem")).unwrap()).unwrap();
-    let error = RedisBloomFilter::open(&wary, "g").unwrap_err();
-    assert!(error.to_string().contains("certificate"), "{error}");
+    expect_error(RedisBloomFilter::open(&wary, "g"), &["certificate", "--redis-ca"]);
     for pem in [&b""[..], b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         let error = address.clone().certificate_authority(pem).unwrap_err();
         assert!(matches!(error, RedisFilterError::Certificate { .. }), "{error:?}");
@@ -134,7 +133,9 @@ fn tls_servers_may_require_a_client_certificate() {
     let (_folder, [ours, others]) = two_certificates();
     let read = |folder: &Path| ["cert.pem", "key.pem"].map(|name| fs::read(folder.join(name)).unwrap());
     let [[cert, key], [other_cert, other_key]] = [read(&ours), read(&others)];
-    let (_server, url) = encrypted(&ours, "");
+    let (server, url) = encrypted(&ours, "");
+    let plain = RedisServer::new(&format!("redis://127.0.0.1:{}", server.port)).unwrap();
+    expect_error(RedisBloomFilter::open(&plain, "f"), &["rediss:// with TLS"]);
     let address = address(&url).retry_timeout(Duration::from_secs(1));
     let address = address.certificate_authority(&cert).unwrap();
     let runtime = crate::tasks::runtime();

@@ -46,6 +46,10 @@ pub fn set_for_build(
 ) -> Result<(KeySet, Option<FullLimit>, bool), Error> {
     let BuildOptions { size, reading, .. } = options;
     if options.append {
+        if matches!(options.output.try_exists(), Ok(false)) {
+            let output = &options.output;
+            return Err(Error::new(format!("there is no filter {output:?} to add to: leave out --append to build it")));
+        }
         let set = KeySet::load_for(&options.output, key_name, kinds)?;
         let limit = set.made_for().map(|(keys, fpr)| FullLimit::from_loaded(&set, keys, fpr, false));
         return Ok((set, limit, false));
