@@ -8,7 +8,7 @@ use crate::keys::{self, Numpy};
 use crate::lock::detach;
 use crate::set::Set;
 use crate::signals::{self, Signals};
-use crate::types::{self, given};
+use crate::types::{self, expected_keys, given};
 use bloomline::KeyHasher;
 use bloomline_redis::{RedisBloomFilter as Client, RedisFilterError, RedisServer, Stages};
 use parking_lot::{Mutex, ReentrantMutex};
@@ -242,7 +242,7 @@ impl RedisBloomFilter {
         py: Python<'_>,
         url: &str,
         name: &str,
-        expected_keys: Option<u64>,
+        #[pyo3(from_py_with = expected_keys)] expected_keys: Option<u64>,
         false_positive_rate: Option<f64>,
         memory: Option<usize>,
         probes: Option<u32>,

@@ -95,12 +95,16 @@ pub(crate) fn check_name(columns: &[&str], in_row: bool, key_name: &str) -> PyRe
         return Ok(());
     }
     let name = name_of_key(columns, in_row);
-    if key_name == name || current_name(key_name) == name {
+    let current = current_name(key_name);
+    if key_name == name || current == name {
         return Ok(());
     }
+    let own: Vec<&str> = current.split(',').collect();
+    let is_part = own.len() < columns.len() && own.iter().all(|name| columns.contains(name));
+    let select = if is_part { format!("select the columns, such as frame[{own:?}], ") } else { String::new() };
     Err(PyValueError::new_err(format!(
-        "the keys of the filter have the name {key_name:?}, and these are {name:?}: rename the columns, or make the filter with \
-         key_name={name:?}"
+        "the keys of the filter have the name {key_name:?}, and these are {name:?}: {select}rename the columns, or make the filter \
+         with key_name={name:?}"
     )))
 }
 

@@ -47,6 +47,18 @@ macro_rules! given {
 }
 pub(crate) use given;
 
+/// Converts a number of expected keys. The error for another type names the argument and the value.
+pub(crate) fn expected_keys(value: &Bound<'_, PyAny>) -> PyResult<Option<u64>> {
+    let converted = value.extract();
+    if converted.as_ref().is_err_and(|error: &PyErr| error.is_instance_of::<PyTypeError>(value.py())) {
+        return Err(PyTypeError::new_err(format!(
+            "expected_keys is {}, not an integer: give one such as 1_000_000, and false_positive_rate after it",
+            value.repr()?
+        )));
+    }
+    converted
+}
+
 /// Reads a filter from the bytes of its file.
 fn from_bytes<F: Into<Set> + Send>(
     data: &Bound<'_, PyAny>,
@@ -87,7 +99,7 @@ macro_rules! class {
             #[expect(clippy::too_many_arguments, reason = "one for each that Python may name")]
             fn new(
                 py: Python<'_>,
-                expected_keys: Option<u64>,
+                #[pyo3(from_py_with = expected_keys)] expected_keys: Option<u64>,
                 false_positive_rate: Option<f64>,
                 memory: Option<usize>,
                 probes: Option<u32>,

@@ -111,8 +111,9 @@ def test_invalid_sizes_are_refused(make: Any) -> None:
         ((-1, 0.01), OverflowError, "negative"),
         ((2**64, 0.01), OverflowError, ""),
         ((2**63, 1e-12), ValueError, ""),
-        (("1000", 0.01), TypeError, ""),
-        ((1000.5, 0.01), TypeError, ""),
+        (("1000", 0.01), TypeError, "expected_keys is '1000'"),
+        ((1e6, 0.01), TypeError, "expected_keys is 1000000.0"),
+        ((0.01, 1000), TypeError, "expected_keys is 0.01"),
         ((), ValueError, ""),
     ]:
         with pytest.raises(error) as raised:

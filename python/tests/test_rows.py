@@ -441,6 +441,9 @@ def test_filters_refuse_columns_of_another_name() -> None:
         for ask in seen.contains_rows, seen.add_rows, lambda rows: bloomline.dedup(rows, on="page", seen=seen):
             with pytest.raises(ValueError, match=f"have the name \"{name}\", and these are \"page\": rename.*key_name"):
                 ask(page)
+        for ask in seen.contains_rows, seen.add_rows:
+            with pytest.raises(ValueError, match=r': select the columns, such as frame\[\["url"\]\]'):
+                ask(url.append_column("page", page["page"]))
         # Methods of keys have no columns.
         assert "a" in seen and seen.add("b")
     rows = pa.table({"b": [1], "a": [2]})

@@ -186,7 +186,13 @@ fn hint(message: &str) -> &'static str {
         "check its certificate, the host in the URL and the clock"
     } else if has(&["CertificateRequired", "alert: UnknownCA"]) {
         "give a certificate that it trusts, and its key (client_certificate, --redis-cert and --redis-key)"
-    } else if has(&["command timed out", "reset by peer", "end of file", "InvalidContentType"]) {
+    } else if has(&[
+        "the command timed out",
+        "the connection timed out",
+        "reset by peer",
+        "end of file",
+        "InvalidContentType",
+    ]) {
         // Servers with and without TLS do not understand each other's clients.
         "check that it runs and can be reached, and the scheme of the URL: rediss:// with TLS, redis:// without"
     } else {
@@ -284,6 +290,7 @@ mod tests {
             ("received fatal alert: CertificateRequired", "--redis-cert and --redis-key"),
             ("received fatal alert: UnknownCA", "--redis-cert and --redis-key"),
             ("Connection reset by peer (os error 104)", "rediss:// with TLS"),
+            ("the connection timed out", "rediss:// with TLS"),
             ("Connection refused (os error 111)", "check that it runs and can be reached"),
         ] {
             let node = "host:1".to_owned();
