@@ -219,7 +219,7 @@ fn append_equals_a_build_of_both() {
         let message = bench.run_err(&format!("build --append {option} -o grown b"));
         assert_contains_all(&message, &["--append", "cannot be used with", name]);
     }
-    assert_contains_all(&bench.run_err("build --append -o missing b"), &["\"missing\"", "No such file"]);
+    assert_contains_all(&bench.run_err("build --append -o missing b"), &["\"missing\"", "leave out --append"]);
     assert_contains_all(&bench.run_err("build --append -o a b"), &["\"a\"", "not a bloomline file"]);
     assert!(bench.read("a") == url_lines(0..5000));
 }
@@ -410,8 +410,12 @@ fn damaged_filters_are_refused_with_their_names() {
         ("folder", "directory"),
     ] {
         for command in ["info", "info --json", "check a -s", "merge f -o merged", "build a --append -o"] {
-            // The command checks the type of an output before it loads the file.
-            let what = if command.starts_with("build") && file == "folder" { "not a regular file" } else { what };
+            // The command checks the type of an output before it loads the file, and whether it is there.
+            let what = match file {
+                "folder" if command.starts_with("build") => "not a regular file",
+                "missing" if command.starts_with("build") => "leave out --append",
+                _ => what,
+            };
             assert_contains_all(&bench.run_err(&format!("{command} {file}")), &[&format!("\"{file}\""), what]);
         }
     }
