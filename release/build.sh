@@ -32,11 +32,6 @@ tools() {
     [[ -x $tools/bin/maturin ]] || { python3 -m venv "$tools" && pip --quiet install 'maturin>=1.9,<2' ziglang cargo-zigbuild; }
 }
 
-# Compiles a tool that no registry has compiled.
-cargo_tool() {
-    command -v "${1%@*}" >/dev/null || cargo install --quiet --locked --root "$tools" "$@"
-}
-
 # Cargo verifies each against those before it, which it unpacks once for a version. So the copies of an earlier run would be taken.
 # With the workspace's profile they share the dependencies that are built.
 crates() {
@@ -50,10 +45,8 @@ crates() {
 
 # The command and the module have the same dependencies. Both are given the same text.
 licenses() {
-    cargo_tool cargo-about@^0.9 --features cli
-    cargo fetch --locked
-    cargo about generate --locked --offline --fail --manifest-path python/Cargo.toml --config release/about.toml \
-        --output-file python/LICENSE-DEPENDENCIES release/licenses.hbs
+    rm -f python/LICENSE-DEPENDENCIES
+    (cd python && CARGO_BUILD_TARGET=${targets[0]} python3 -c 'import backend; backend.write_licenses()')
 }
 
 # Prints the settings with which Cargo has the standard library of a platform: rustup's, or one that it compiles from Debian's `rust-src`.
@@ -134,7 +127,8 @@ archives() {
 # Debian's own changelog tells that of the project.
 debian() {
     local target maintainer
-    cargo_tool cargo-deb@^3
+    # No registry has it compiled.
+    command -v cargo-deb >/dev/null || cargo install --quiet --locked --root "$tools" cargo-deb@^3
     maintainer=$(sed -n 's/^maintainer = "\(.*\)"/\1/p' crates/cli/Cargo.toml)
     printf 'bloomline (%s-1) unstable; urgency=medium\n\n  * changelog.gz has what changed.\n\n -- %s  %s\n' \
         "$version" "$maintainer" "$(date -u -R -d "@$SOURCE_DATE_EPOCH")" >target/changelog.Debian

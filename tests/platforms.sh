@@ -121,9 +121,8 @@ windows() {
         tests/ctrl-c.sh /target/x86_64-pc-windows-gnu/debug/bloomline.exe
         unset CARGO_TARGET_DIR && ln -sfn /target target
         export TARGETS=x86_64-pc-windows-gnu SOURCE_DATE_EPOCH=0 '"$unoptimized"'
-        (cd python && CARGO_BUILD_TARGET=$TARGETS python3 -c "import backend; backend.write_licenses()")
         rm -rf /target/shipped
-        release/build.sh /target/shipped clean tools wheels sums
+        release/build.sh /target/shipped clean tools licenses wheels sums
         release/check.sh /target/shipped wheels
         # PyPI has a Python for Windows, which reads site-packages once its file of paths is removed. pip writes no ZIP of 1970.
         unset SOURCE_DATE_EPOCH
@@ -163,9 +162,8 @@ musl() {
     within 'unset CARGO_TARGET_DIR && ln -sfn /target target
         export TARGETS="x86_64-unknown-linux-musl aarch64-unknown-linux-musl aarch64-unknown-linux-gnu" SOURCE_DATE_EPOCH=0
         export '"$unoptimized"'
-        (cd python && python3 -c "import backend; backend.write_licenses()")
         rm -rf /target/shipped
-        release/build.sh /target/shipped clean tools wheels command_line archives sums
+        release/build.sh /target/shipped clean tools licenses wheels command_line archives sums
         release/check.sh /target/shipped sums wheels archives'
     # Files of Debian suffice to run its Python, so no package is configured.
     if [[ ! -e $arm/usr/bin/python3 ]]; then
