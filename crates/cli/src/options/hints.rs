@@ -43,8 +43,8 @@ pub fn with_hint(mut error: Error, cli: &Command, name: &str) -> Error {
         ErrorKind::UnknownArgument => option_hint(&text(ContextKind::InvalidArg), cli, name),
         ErrorKind::InvalidSubcommand => {
             let given = text(ContextKind::InvalidSubcommand);
-            let is_file = given == "uniq" || given.contains(['.', '/']) || Path::new(&given).exists();
-            is_file.then(|| "to print each distinct line of a file, give 'bloomline dedup FILE'".to_owned())
+            let wants_dedup = given == "uniq" || given.contains(['.', '/']) || Path::new(&given).exists();
+            wants_dedup.then(|| "to print each distinct line of a file, give 'bloomline dedup FILE'".to_owned())
         }
         _ => None,
     };
